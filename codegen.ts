@@ -1,11 +1,15 @@
-// Part of npm run generate: the schema as SDL, and types of the documents of REST and of the tests.
+// Part of npm run generate: the functions of the database in its migrations, the schema as SDL, and types of the documents of
+// REST and of the tests.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { codegen } from '@graphql-codegen/core';
 import * as documentNode from '@graphql-codegen/typed-document-node';
 import * as operations from '@graphql-codegen/typescript-operations';
 import { parse } from 'graphql';
+import { writeMigrations } from './prisma/functions.ts';
 import { schema } from './src/graphql/schema.ts';
 import { printSdl } from './src/graphql/sdl.ts';
+
+writeMigrations();
 
 // The schema needs no database.
 const sdl = printSdl(schema);

@@ -1,4 +1,4 @@
-// outfit-gateway counts: checks or rebuilds the data that is derived from outfits. See counting.md and filters.md.
+// outfit-gateway counts: checks or rebuilds the data that is derived from outfits. See docs/counting.md and filters.md.
 import { Argument } from 'commander';
 import type pg from 'pg';
 import { readConfig } from '../config.ts';

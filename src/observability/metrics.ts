@@ -169,7 +169,7 @@ export class Metrics {
   followCounts(maintenance: { readonly wrongCounts: number | undefined }): void {
     this.#gauge(
       'gateway_counts_wrong',
-      'Nodes of the counts that the last sample, each minute, found to differ from the outfits.',
+      'Buckets of the counts that the last sample, each minute, found to differ from the outfits.',
       () => maintenance.wrongCounts ?? 0,
     );
   }

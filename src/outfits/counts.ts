@@ -1,4 +1,4 @@
-// Maintains the counts: applies pending changes to them, and audits samples (counting.md).
+// Maintains the counts: applies pending changes to them, and audits samples (docs/counting.md).
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 
@@ -14,8 +14,8 @@ const longBacklog = 5_000;
 
 export interface ApplyObserver {
   onBegin(pending: number): void;
-  /** Called after each batch except the last one. @param waiting nodes in the split queue */
-  onBatch(applied: number, waiting: number): void;
+  /** Called after each batch except the last one. */
+  onBatch(applied: number): void;
   onEnd(applied: number): void;
 }
 
@@ -23,10 +23,9 @@ interface Batch {
   readonly applied: number;
   /** Nothing is left, or another process maintains the counts. */
   readonly isDone: boolean;
-  readonly waiting: number;
 }
 
-/** Applies pending changes and splits queued nodes, unless another process does. @returns the number of changes */
+/** Applies pending changes and cuts large buckets, unless another process does. @returns the number of changes */
 export async function applyPendingChanges(
   pool: pg.Pool,
   observer?: ApplyObserver,
@@ -34,23 +33,20 @@ export async function applyPendingChanges(
   let total = 0;
   let isLong = false;
   for (;;) {
-    const { applied, isDone, waiting } = await inTransaction(
-      pool,
-      async (client): Promise<Batch> => {
-        const counted = await client.query<{ pending: number }>(lockAndCount(isLong));
-        if (!counted.rows[0]) return { applied: 0, isDone: true, waiting: 0 };
-        const { pending } = counted.rows[0];
-        if (pending >= longBacklog && !isLong) {
-          isLong = true;
-          observer?.onBegin(pending);
-        }
-        const { rows } = await client.query<Batch>(applyBatch);
-        return rows[0] as Batch;
-      },
-    );
+    const { applied, isDone } = await inTransaction(pool, async (client): Promise<Batch> => {
+      const counted = await client.query<{ pending: number }>(lockAndCount(isLong));
+      if (!counted.rows[0]) return { applied: 0, isDone: true };
+      const { pending } = counted.rows[0];
+      if (pending >= longBacklog && !isLong) {
+        isLong = true;
+        observer?.onBegin(pending);
+      }
+      const { rows } = await client.query<Batch>(applyBatch);
+      return rows[0] as Batch;
+    });
     total += applied;
     if (isDone) break;
-    if (isLong) observer?.onBatch(total, waiting);
+    if (isLong) observer?.onBatch(total);
   }
   if (isLong) observer?.onEnd(total);
   return total;
@@ -62,29 +58,26 @@ const lockAndCount = (isLong: boolean) => `
   FROM (SELECT pg_try_advisory_xact_lock(72707370) AS locked) mine WHERE locked`;
 
 const applyBatch = `
-  SELECT applied::int, is_done AS "isDone", (SELECT count(*)::int FROM outfit_split_queue) AS waiting
-  FROM apply_pending_outfit_changes()`;
+  SELECT applied::int, is_done AS "isDone" FROM apply_pending_outfit_changes()`;
 
-/** Applies pending changes unless that may take seconds: with a long backlog, or splits in a large table. */
+/** Applies pending changes unless that may take seconds: with a long backlog, or cuts in a large table. */
 export async function applyFewPendingChanges(pool: pg.Pool): Promise<void> {
   const { rowCount } = await pool.query(readIsShort);
   if (rowCount !== 0) await applyPendingChanges(pool);
 }
 
-const isQueueEmpty = 'NOT EXISTS (SELECT FROM outfit_split_queue)';
-
 const readIsShort = `
   SELECT FROM outfit_counts_state
   WHERE NOT current_setting('transaction_read_only')::boolean AND count_pending_outfit_changes(${longBacklog}) < ${longBacklog}
-    AND (${isQueueEmpty} OR (SELECT count(*) < ${longBacklog} FROM (SELECT FROM outfits LIMIT ${longBacklog}) o))`;
+    AND (NOT is_misshapen OR (SELECT count(*) < ${longBacklog} FROM (SELECT FROM outfits LIMIT ${longBacklog}) o))`;
 
-/** A node whose count differs from the number of outfits in the table. */
+/** A bucket or group whose count differs from the number of outfits in it. */
 export interface WrongCount {
-  /** The user whose outfits are counted; 2147483648: all users. */
-  readonly owner: string;
   readonly ordering: string;
-  readonly low: string;
-  readonly high: string;
+  readonly isGroup: boolean;
+  /** The key that it begins with. */
+  readonly fromValue: string;
+  readonly fromId: number;
   /** Of public outfits, and of private ones. */
   readonly counted: readonly string[];
   readonly found: readonly string[];
@@ -97,9 +90,9 @@ export async function checkTriggers(pool: Pick<pg.Pool, 'query'>): Promise<strin
   return rows.map(({ problem }) => problem);
 }
 
-/** Applies pending changes as they come, and audits one node of each ordering every minute. Errors are retried. */
+/** Applies pending changes as they come, and audits one bucket of each ordering every minute. Errors are retried. */
 export class CountsMaintenance {
-  /** Wrong nodes in the last audit; undefined before the first one. */
+  /** Wrong buckets and groups in the last audit; undefined before the first one. */
   wrongCounts: number | undefined;
   #pendingSince: number | undefined;
   #snapshot: string | undefined;
@@ -124,14 +117,14 @@ export class CountsMaintenance {
 
   async #applyWhenDue(): Promise<void> {
     const { rows } = await this.pool.query<CountsState>(readState);
-    const { pending = 0, hasQueue = false, snapshot } = rows[0] ?? {};
+    const { pending = 0, isMisshapen = false, snapshot } = rows[0] ?? {};
     const now = performance.now();
     // Another process has applied changes: those that are pending now are younger.
     if (snapshot !== this.#snapshot || pending === 0) this.#pendingSince = undefined;
     this.#snapshot = snapshot;
     if (pending > 0) this.#pendingSince ??= now;
     const isDue = this.#pendingSince !== undefined && now - this.#pendingSince >= maxWait;
-    if (pending < minBatch && !isDue && !hasQueue) return;
+    if (pending < minBatch && !isDue && !isMisshapen) return;
     await applyPendingChanges(this.pool, this.observer);
     this.#pendingSince = undefined;
   }
@@ -143,19 +136,20 @@ export class CountsMaintenance {
   }
 }
 
-type CountsState = { pending: number; hasQueue: boolean; snapshot: string };
+type CountsState = { pending: number; isMisshapen: boolean; snapshot: string };
 
 /** Read-only. Returns no row on a standby, whose primary maintains the counts, or while the server is read-only. */
 const readState = {
   name: 'counts state',
   text: `
-    SELECT NOT (${isQueueEmpty}) AS "hasQueue", snapshot::text AS snapshot, count_pending_outfit_changes(${minBatch}) AS pending
+    SELECT is_misshapen AS "isMisshapen", snapshot::text AS snapshot, count_pending_outfit_changes(${minBatch}) AS pending
     FROM outfit_counts_state WHERE NOT current_setting('transaction_read_only')::boolean`,
 };
 
 /** Names the table to lock it before the snapshot is taken: TRUNCATE is visible to older snapshots too. */
 const readSample = `
-  SELECT a.* FROM audit_outfit_counts() a WHERE (SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0`;
+  SELECT ordering, is_group AS "isGroup", from_value AS "fromValue", from_id AS "fromId", counted, found
+  FROM audit_outfit_counts() WHERE (SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0`;
 
 /** Runs `work` repeatedly, never concurrently, with about `pause` milliseconds between runs. */
 function repeat(work: () => Promise<void>, pause: number): { close(): void } {

@@ -50,6 +50,11 @@ export function sortKeyOf(
   return { value: BigInt(row[field]), id: row.id };
 }
 
+/** The table with the field, its id, its user and whether it is private. */
+export function tableOf(field: OrderingField): string {
+  return field === 'likes' ? 'outfit_like_counts' : 'outfits';
+}
+
 /** The columns of an ordering, all in the same direction. They are the last columns of its index. */
 export function keyColumns(field: OrderingField): readonly string[] {
   return field === 'id' ? ['id'] : [field, 'id'];

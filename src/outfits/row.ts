@@ -52,8 +52,8 @@ export const rowColumns = [
 export const joinedRow =
   'LEFT JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id';
 
-/** Joins outfits, likes and users to `place`; places without an outfit stay. */
-export const placedRow = `LEFT JOIN (outfits o ${joinedRow}) ON o.id = place.id`;
+/** Outfits with likes and users. They come before what they are joined to: tables are locked in the order of TRUNCATE. */
+export const placedTables = `outfits o ${joinedRow}`;
 
 /** FROM of a slice of merged ranges. Outfits come first, so that tables are locked in the order of TRUNCATE. */
 export function rowSource(ordering: Ordering, ranges: readonly string[], slice: string): string {

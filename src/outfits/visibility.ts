@@ -47,20 +47,3 @@ export function segmentsOf(
   const own = `${s}.user_id = ${viewer} AND ${s}.private`;
   return [publics, owner ? `${own} AND ${owner} = ${viewer}` : own];
 }
-
-/** Owner of the outfits of all users; no user has this id. */
-const everyone = '2147483648::bigint';
-
-/** Arguments of the counting functions: the owners of the public and of the private outfits in the list. */
-export function ownersOf(
-  visibility: Visibility,
-  viewer: string,
-  owner: string | undefined,
-): string {
-  const publics = owner ? `${owner}::bigint` : everyone;
-  if (visibility.private === 'all') return `${publics}, ${publics}`;
-  if (visibility.private === 'none') return `${publics}, NULL::bigint`;
-  return owner
-    ? `${publics}, CASE WHEN ${owner} = ${viewer} THEN ${publics} END`
-    : `${publics}, ${viewer}::bigint`;
-}

@@ -70,8 +70,7 @@ function keepCounts({ pool }: Database, log: Logger): CountsMaintenance {
   return new CountsMaintenance(pool, onWrong, {
     onBegin: (pending) =>
       log.info(`applying ${pending} changes to the counts: pages are exact, but slower meanwhile`),
-    onBatch: (applied, waiting) =>
-      log.info(`${applied} changes applied, ${waiting} nodes of the counts are to be split`),
+    onBatch: (applied) => log.info(`${applied} changes applied so far`),
     onEnd: (applied) => log.info(`${applied} changes applied to the counts`),
   });
 }

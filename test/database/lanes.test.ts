@@ -329,9 +329,9 @@ describe('a document with many lists', () => {
     });
     onTestFinished(() => gateway.close());
     await gateway.database.pool.query(`
-      ALTER FUNCTION count_outfits(bigint, bigint) RENAME TO quick_count_outfits;
-      CREATE FUNCTION count_outfits(publics bigint, privates bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
-      BEGIN PERFORM pg_sleep(0.03); RETURN quick_count_outfits(publics, privates); END $$`);
+      ALTER FUNCTION count_outfits(boolean) RENAME TO quick_count_outfits;
+      CREATE FUNCTION count_outfits(with_private boolean) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+      BEGIN PERFORM pg_sleep(0.03); RETURN quick_count_outfits(with_private); END $$`);
     return gateway;
   }
   const lists = times(45, (index) => `a${index}: outfits(page: ${1 + (index % 3)}) { count }`);

@@ -20,14 +20,14 @@ test('each right that is revoked is named, and the gateway is ready again when i
   const revoked: [right: string, object: string, from: string][] = [
     ['SELECT', 'outfits', role],
     ['INSERT', 'outfits', role],
-    ['SELECT', 'outfit_bucket_counts', role],
+    ['SELECT', 'outfit_buckets', role],
     ['SELECT', 'outfit_like_counts', role],
     ['UPDATE', 'outfit_like_counts', role],
     ['INSERT, DELETE', 'outfit_likes', role],
     ['SELECT', '_prisma_migrations', role],
     ['USAGE', 'SEQUENCE outfits_id_seq', role],
     ['USAGE', 'SCHEMA public', 'PUBLIC'],
-    ['EXECUTE', 'FUNCTION count_outfits(bigint,bigint)', 'PUBLIC'],
+    ['EXECUTE', 'FUNCTION count_outfits(boolean)', 'PUBLIC'],
   ];
   for (const [right, object, from] of revoked) {
     await owner.query(`REVOKE ${right} ON ${object} FROM ${from}`);

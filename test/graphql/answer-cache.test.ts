@@ -204,7 +204,7 @@ describe.each(laneKinds)('the cache on %s', (kind) => {
     let most = 0;
     let reads = 0;
     const spy = vi.spyOn(pool, 'query').mockImplementation((async (statement: pg.QueryConfig) => {
-      if (!textOf(statement).includes('outfits_by_')) return send(statement);
+      if (!textOf(statement).includes('seek_outfits')) return send(statement);
       reads++;
       underWay++;
       most = Math.max(most, underWay);

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { baseOf, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import { connectForTest } from '../support/databases/connections.ts';
-import { lowerSplitThreshold } from '../support/databases/low-split-threshold.ts';
+import { setBucketSize, tooLarge } from '../support/databases/small-buckets.ts';
 
 const insert = `
   WITH who AS (INSERT INTO users (username, avatar_key) SELECT 'user ' || n, '' FROM generate_series(1, 10) n RETURNING id)
@@ -21,8 +21,7 @@ async function countPending(client: pg.Client): Promise<number> {
 }
 
 async function countOutfits(client: pg.Client): Promise<number> {
-  const everyone = '2147483648';
-  const { rows } = await client.query(`SELECT count_outfits(${everyone}, ${everyone})::int AS all`);
+  const { rows } = await client.query('SELECT count_outfits(true)::int AS all');
   return rows[0].all;
 }
 
@@ -44,34 +43,23 @@ test('what others write is applied to the counts by a running gateway, and by on
   expect(count).toBe(1_000);
 });
 
-test('users with many outfits get trees of their own, and nodes above the threshold are split, also without writes', async () => {
+test('a running gateway cuts buckets that are too large, also without writes', async () => {
   const { environment, client } = await startBeside();
-  const own = async () => {
-    const { rows } = await client.query(
-      'SELECT DISTINCT owner::int AS id FROM outfit_bucket_counts WHERE owner <> 2147483648',
-    );
-    return rows.map(({ id }) => id);
-  };
-  const queued = async () => (await client.query('SELECT FROM outfit_split_queue')).rowCount;
+  const left = async () => (await client.query(`SELECT FROM ${tooLarge}`)).rowCount;
   await baseOf(runServer(environment));
-  await client.query(
-    `INSERT INTO users (id, username, avatar_key) VALUES (1, 'one', ''), (2, 'two', '')`,
+  await client.query(insert);
+  await client.query(insert);
+  await expect.poll(() => countPending(client)).toBe(0);
+  await expect.poll(left).toBe(0);
+  const { rows } = await client.query(
+    'SELECT ordering, count(*) > 1 AS "isCut" FROM outfit_buckets WHERE NOT is_group GROUP BY 1 ORDER BY 1',
   );
-  await client.query(`
-    INSERT INTO outfits (image_key, image_original_key, user_id, created, modified)
-    SELECT 'k', 'k', CASE WHEN n <= 2500 THEN 1 ELSE 2 END, n, n FROM generate_series(1, 4400) n`);
-  await expect.poll(own).toEqual([1]);
-  await expect.poll(queued).toBe(0);
-  const { rows: split } = await client.query(
-    'SELECT DISTINCT level / 100 AS tree FROM outfit_bucket_counts WHERE split AND owner = 2147483648 ORDER BY 1',
-  );
-  // Outfits without likes are one node, which only ids divide.
-  expect(split).toEqual([{ tree: 1 }, { tree: 2 }, { tree: 3 }, { tree: 4 }]);
+  // They have no likes: ids divide them.
+  expect(rows.map(({ isCut }) => isCut)).toEqual([true, true, true, true]);
   // As when there are too many for one batch.
-  await client.query('DELETE FROM outfit_bucket_counts WHERE owner = 1');
-  await client.query('INSERT INTO outfit_split_queue VALUES (1, 0, 0, 0)');
-  await expect.poll(own).toEqual([1]);
-  await expect.poll(queued).toBe(0);
+  await setBucketSize(client, 20);
+  await client.query('UPDATE outfit_counts_state SET is_misshapen = true');
+  await expect.poll(left).toBe(0);
   expect((await client.query('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
 });
 
@@ -123,42 +111,39 @@ test('counts that are wrong are found by recounting samples', async () => {
   await pool.query(insert);
   await pool.query('SELECT apply_pending_outfit_changes()');
   const sample = async () =>
-    (await pool.query('SELECT * FROM audit_outfit_counts() ORDER BY ordering')).rows;
+    (await pool.query('SELECT * FROM audit_outfit_counts() ORDER BY ordering, is_group')).rows;
   expect(await sample()).toEqual([]);
   // With what is pending, which the counts do not hold yet.
   await pool.query('UPDATE outfit_like_counts SET likes = id % 5');
   await pool.query('UPDATE outfits SET private = id % 2 = 0 WHERE id % 3 = 0');
   expect(await sample()).toEqual([]);
-  await pool.query('UPDATE outfit_bucket_counts SET public = public + 1');
+  await pool.query('UPDATE outfit_buckets SET public = public + 1');
   const wrong = await sample();
   expect(wrong.map(({ ordering }) => ordering)).toEqual(['created', 'id', 'likes', 'modified']);
-  for (const { owner, counted, found } of wrong) {
-    expect(owner).toBe('2147483648');
+  for (const { counted, found } of wrong) {
     expect(counted).toEqual([`${Number(found[0]) + 1}`, found[1]]);
   }
   await pool.query('SELECT rebuild_outfit_counts()');
   expect(await sample()).toEqual([]);
   // Public ones that are counted as private ones.
-  await pool.query('UPDATE outfit_bucket_counts SET public = public - 1, private = private + 1');
+  await pool.query('UPDATE outfit_buckets SET public = public - 1, private = private + 1');
   expect((await sample()).length).toBeGreaterThan(0);
 });
 
-test('wrong counts of one node deep in the tree of a user are found by one of a few samples', async () => {
+test('wrong counts of one bucket, and of its group, are found by a few samples', async () => {
   const { client } = await startBeside();
-  await lowerSplitThreshold(client, { splitThreshold: 20, walk: 5 });
+  await setBucketSize(client, 20);
   await client.query(insert);
   await client.query('UPDATE outfit_like_counts SET likes = id % 500');
-  // Users are sampled for trees at random.
-  await client.query('SELECT rebuild_outfit_counts()');
-  const { rows } = await client.query(`
-    UPDATE outfit_bucket_counts SET public = public + 1
-    WHERE NOT split AND level > 303 AND level < 400 AND owner = (SELECT min(id) FROM users)
-    RETURNING owner::int, level`);
-  expect(rows.length).toBeGreaterThan(0);
-  const found: unknown[] = [];
-  for (let sample = 0; found.length === 0; sample++) {
+  await client.query('SELECT apply_pending_outfit_changes()');
+  await client.query(`
+    UPDATE outfit_buckets SET public = public + 1 WHERE (ordering, is_group, from_value) = (
+      SELECT ordering, is_group, max(from_value) FROM outfit_buckets WHERE ordering = 'likes' AND NOT is_group GROUP BY 1, 2)`);
+  const kinds = new Set<string>();
+  for (let sample = 0; kinds.size < 2; sample++) {
     expect(sample).toBeLessThan(1_000);
-    found.push(...(await client.query('SELECT * FROM audit_outfit_counts()')).rows);
+    const { rows } = await client.query('SELECT * FROM audit_outfit_counts()');
+    for (const { ordering, is_group: isGroup } of rows) kinds.add(`${ordering} ${isGroup}`);
   }
-  expect(found).toMatchObject([{ owner: `${rows[0].owner}`, ordering: 'likes' }]);
+  expect([...kinds].sort()).toEqual(['likes false', 'likes true']);
 });

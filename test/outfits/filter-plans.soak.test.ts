@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatCursor } from '../../src/outfits/ordering.ts';
 import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
-import { applyAll } from '../support/databases/low-split-threshold.ts';
 import { blocksOf, nodesOf, type PlanNode, plansOf } from '../support/databases/plans.ts';
+import { applyAll } from '../support/databases/small-buckets.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount } from '../support/lane.ts';

@@ -219,7 +219,7 @@ describe.each([
       found.push(...(list?.results ?? []).map(({ id }) => id));
     }
     const texts = sent().map(({ text }) => text);
-    expect(texts.map((text) => text.includes('outfits_by_'))).toEqual([
+    expect(texts.map((text) => text.includes('seek_outfits'))).toEqual([
       ...Array(near).fill(false),
       true,
     ]);

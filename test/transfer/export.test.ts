@@ -261,7 +261,7 @@ describeOnce('an export', () => {
     const environment = await filled([makeRow(1)]);
     await withDatabase(environment, async ({ pool }) => {
       await pool.query('SELECT apply_pending_outfit_changes()');
-      await pool.query('DELETE FROM outfit_bucket_counts');
+      await pool.query('DELETE FROM outfit_buckets');
     });
     const result = await exportTo(environment, folder.at('pages'), ...base);
     expect(result).toMatchObject({ code: 1 });

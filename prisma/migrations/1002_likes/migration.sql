@@ -1,5 +1,8 @@
 -- Writes: likes, stored answers of idempotent requests, and rate limits.
 
+-- The functions that others may call with their own search_path keep this one.
+SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+
 -- The number of likes of each outfit, by the id of the outfit. A separate table, because a like is the most frequent
 -- write: it updates one narrow row and three indexes, and none of the outfit. `private` and `user_id` are copies for the
 -- indexes; triggers maintain them.
@@ -65,10 +68,11 @@ CREATE UNLOGGED TABLE "rate_limits" (
     CONSTRAINT "rate_limits_pkey" PRIMARY KEY ("sender")
 );
 
+-- FUNCTION follow_outfit_likes
 -- Inserts, updates and deletes the row of likes with the outfit, for statements of all clients. SECURITY DEFINER: a role
 -- that writes only outfits needs no privilege on the likes.
 CREATE FUNCTION follow_outfit_likes() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   inserted bigint;
 BEGIN
@@ -92,6 +96,7 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
+-- END follow_outfit_likes
 
 CREATE TRIGGER likes_inserted AFTER INSERT ON outfits
   REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_likes();
@@ -102,6 +107,7 @@ CREATE TRIGGER likes_updated AFTER UPDATE ON outfits
 CREATE TRIGGER likes_deleted AFTER DELETE ON outfits
   REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_likes();
 
+-- FUNCTION like_outfit
 -- Likes or unlikes an outfit, and adjusts the number of likes. Idempotent for each user; what changes nothing writes
 -- nothing. Returns the outfit with its new number and its user, because the calling statement's snapshot does not show
 -- them. Returns no row when there is no such outfit, or when it is private, of another user, and not `sees_private`.
@@ -145,3 +151,4 @@ BEGIN
     RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
   END IF;
 END $$;
+-- END like_outfit

@@ -1,5 +1,8 @@
 -- Search and hashtags by an index, for all scripts and locales: see src/outfits/filters.md.
 
+-- The functions that others may call with their own search_path keep this one.
+SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+
 -- The case-folded text of an outfit. A separate table, so that an update of other columns does not rewrite its index.
 CREATE TABLE "outfit_texts" (
     "outfit_id" INTEGER NOT NULL,
@@ -37,12 +40,15 @@ BEGIN
   $sql$, folding);
 END $do$;
 
+-- FUNCTION outfit_text
 -- The searched text of an outfit, truncated: the terms of a longer text would exceed the size of a tsvector.
 CREATE FUNCTION outfit_text(title text, description text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT left(outfit_casefold(title || E'\n' || description), 60000)
 $$;
+-- END outfit_text
 
+-- FUNCTION outfit_terms
 -- The search terms of a case-folded text:
 -- - All trigrams of each word: a word of three or more characters is found by all its trigrams.
 -- - In words that are not ASCII, also the last two characters and the last one: a shorter word is found as a prefix of a
@@ -84,7 +90,9 @@ BEGIN
   END IF;
   RETURN array_to_tsvector(terms);
 END $$;
+-- END outfit_terms
 
+-- FUNCTION outfit_search
 -- A tsquery for texts that contain all these words.
 CREATE FUNCTION outfit_search(words text[]) RETURNS tsquery
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -95,18 +103,22 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     generate_series(1, greatest(length(folded) - 2, 1)) AS place,
     substr(folded, place, 3) AS term
 $$;
+-- END outfit_search
 
+-- FUNCTION outfit_hashtags
 -- A tsquery for texts that contain at least one of these hashtags.
 CREATE FUNCTION outfit_hashtags(hashtags text[]) RETURNS tsquery
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT string_agg(format('''###%s''', left(outfit_casefold(hashtag), 100)), ' | ')::tsquery
   FROM unnest(hashtags) AS hashtag
 $$;
+-- END outfit_hashtags
 
+-- FUNCTION follow_outfit_texts
 -- Updates outfit_texts with the outfits, for statements of all clients. SECURITY DEFINER: other roles need no privilege on
 -- the texts.
 CREATE FUNCTION follow_outfit_texts() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
     INSERT INTO outfit_texts SELECT id, outfit_text(title, description) FROM added ORDER BY id
@@ -127,6 +139,7 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
+-- END follow_outfit_texts
 
 CREATE TRIGGER text_inserted AFTER INSERT ON outfits
   REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_texts();
@@ -147,6 +160,7 @@ CREATE INDEX "outfit_texts_terms" ON "outfit_texts" USING gin (outfit_terms("fol
 CREATE INDEX "users_terms" ON "users"
   USING gin (outfit_terms(outfit_casefold(left("username" || E'\n' || "first_name" || E'\n' || "last_name", 1000))));
 
+-- FUNCTION rebuild_outfit_texts
 -- Rewrites all texts, for example after a restore without triggers. Blocks writers.
 CREATE FUNCTION rebuild_outfit_texts() RETURNS void
 LANGUAGE plpgsql AS $$
@@ -156,5 +170,6 @@ BEGIN
   INSERT INTO outfit_texts SELECT id, outfit_text(title, description) FROM outfits;
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
 END $$;
+-- END rebuild_outfit_texts
 
 SELECT enable_outfit_triggers();

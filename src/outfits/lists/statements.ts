@@ -15,13 +15,15 @@ import {
   keyColumns,
   keyOf,
   type Ordering,
+  type OrderingField,
   orderBy,
   reverse,
   type SortKey,
   stepBack,
+  tableOf,
 } from '../ordering.ts';
-import { joinedRow, placedRow, rowColumns, rowSource } from '../row.ts';
-import { ownersOf, segmentsOf, type Visibility, viewerOf, visibleOf } from '../visibility.ts';
+import { joinedRow, placedTables, rowColumns, rowSource } from '../row.ts';
+import { segmentsOf, type Visibility, viewerOf, visibleOf } from '../visibility.ts';
 
 /** Which outfits a list contains. */
 export interface Scope {
@@ -77,7 +79,7 @@ interface Parts extends Scope, Values {
   readonly owner: string | undefined;
   /** Set when the filter is a range of one field; its ends are placeholders. */
   readonly range:
-    | { field: string; from: string | undefined; below: string | undefined }
+    | { field: OrderingField; from: string | undefined; below: string | undefined }
     | undefined;
 }
 
@@ -121,43 +123,22 @@ function planned({ list, filter, users }: Parts, text: string): Statement {
   return { text, values: list, planForValues: true, access };
 }
 
-/** The rows of a numbered page, each with the count; an empty page is one row without an outfit. See counting.md. */
+/** The rows of a numbered page, each with the count; an empty page is one row without an outfit. See docs/counting.md. */
 export function pageStatement(scope: Scope, request: PageRequest): Statement {
   const { ordering, offset, pageSize } = request;
-  const { visibility } = scope;
   const skip = offset === 'last' ? null : offset;
-  if (!isPlain(scope)) return buildPage(scope, ordering, skip, pageSize);
-  // Hot path: the text is built once, so the values are listed here in the order of its placeholders.
-  const nearLimit = rangeLimit(pageSize);
-  const near = skip !== null && skip + pageSize <= nearLimit ? nearLimit : undefined;
-  const text = memoizeText(
-    `page ${near} ${ordering.field} ${ordering.direction} ${visibility.private}`,
-    () => buildPage(scope, ordering, skip, pageSize, near).text,
-  );
-  const viewer = visibility.private === 'own' ? [visibility.userId] : [];
-  return { text, values: [...viewer, skip, pageSize], planForValues: false, access: 'bounded' };
-}
-
-/** @param near for a page within the first rows: the limit of the index ranges that contain it */
-function buildPage(
-  scope: Scope,
-  ordering: Ordering,
-  skip: number | null,
-  pageSize: number,
-  near?: number,
-): Statement {
-  const isFiltered = !isCounted(scope, ordering);
-  const parts = isFiltered ? partsOf(scope) : countedPartsOf(scope);
-  const { add, owners } = parts;
-  const slice = [add(skip), add(pageSize)] as const;
-  const pageOf = ([from, order]: readonly [string, string]) => `
-    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count, ${rowColumns}
-    FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}${from}
-    ORDER BY ${order}`;
-  if (isFiltered) return planned(parts, pageOf(filteredPage(parts, ordering, slice)));
-  return prepared(parts, `page ${near} of ${ordering.field} ${ordering.direction}`, () =>
-    pageOf(near ? nearPage(parts, ordering, near, slice) : countedPage(parts, ordering, slice)),
-  );
+  const limit = rangeLimit(pageSize);
+  if (!isCounted(scope, ordering)) {
+    const parts = partsOf(scope);
+    return planned(parts, filteredPage(parts, ordering, [parts.add(skip), parts.add(pageSize)]));
+  }
+  // Within the first rows, to walk the index is faster than a seek by the counts.
+  const isNear = isPlain(scope) && skip !== null && skip + pageSize <= limit;
+  const buildPage = isNear ? nearPage : scope.users ? userPage : countedPage;
+  const key = `page ${isNear} ${limit} ${ordering.field} ${ordering.direction}`;
+  const parts = countedPartsOf(scope);
+  const slice = [parts.add(skip), parts.add(pageSize)] as const;
+  return prepared(parts, key, () => buildPage(parts, ordering, slice, limit));
 }
 
 /** Whether it is the unfiltered list of all users. */
@@ -165,47 +146,126 @@ function isPlain({ filter, users }: Scope): boolean {
   return !users && Object.keys(filter).length === 0;
 }
 
-/** Whether the counts give the number of outfits, and their positions in the ordering. */
+/** Whether counts or an index of one user give the number of outfits, and their positions in the ordering. */
 function isCounted({ filter, users }: Scope, ordering?: Ordering): boolean {
   if (Object.keys(filter).length === 0) return true;
   const range = users ? undefined : rangeOf(filter);
   return range !== undefined && range.field === (ordering?.field ?? range.field);
 }
 
-/** A page within the first `limit` outfits: to walk the index is faster than a seek by the counts. */
-function nearPage(parts: Parts, ordering: Ordering, limit: number, [skip, size]: Slice) {
-  const slice = `OFFSET ${skip}::bigint LIMIT ${size}::int`;
-  const rows = rowSource(ordering, rangesOf(parts, ordering, limit), slice);
-  return [`(${countedTotal(parts)}) page LEFT JOIN (${rows}) ON true`, orderBy(ordering)] as const;
+function nearPage(parts: Parts, ordering: Ordering, [skip, size]: Slice, limit: number): string {
+  const ranges = rangesOf(parts, ordering, limit);
+  const rows = rowSource(ordering, ranges, `OFFSET ${skip}::bigint LIMIT ${size}::int`);
+  return `
+    SELECT count, ${rowColumns}
+    FROM (${countedTotal(parts)}) page LEFT JOIN (${rows}) ON true
+    ORDER BY ${orderBy(ordering)}`;
 }
 
-/** The SQL functions read in ascending order, so a descending page is the mirrored range in reverse. */
-function countedPage(parts: Parts, { field, direction }: Ordering, [skip, size]: Slice) {
-  const { visibility, viewer, owner } = parts;
-  const start = direction === 'asc' ? 'skip' : `greatest(count - skip - ${size}::int, 0)`;
-  const page = `(
-      SELECT total.*, coalesce(${skip}::bigint, greatest(count - 1, 0) / ${size}::int * ${size}::int) AS skip
+/** The number of outfits before the page; of the last page if there is no placeholder's value. */
+const skipOf = ([skip, size]: Slice) =>
+  `coalesce(${skip}::bigint, greatest(count - 1, 0) / ${size}::int * ${size}::int)`;
+
+/**
+ * Finds the bucket of the first outfit of a page by the counts, and walks the index from there. Ascending: a descending
+ * page is the mirrored part of the list in reverse. The literal limit tells the planner how few rows there are.
+ */
+function countedPage(
+  parts: Parts,
+  { field, direction }: Ordering,
+  slice: Slice,
+  limit: number,
+): string {
+  const { visibility, viewer } = parts;
+  const [, size] = slice;
+  const own =
+    visibility.private === 'own'
+      ? `SELECT array_agg(s.value) AS values, array_agg(s.id) AS ids
+         FROM (
+           SELECT s.${field}::bigint AS value, s.id FROM ${tableOf(field)} s
+           WHERE s.user_id = ${viewer} AND s.private ORDER BY s.${field}, s.id
+         ) s`
+      : 'SELECT NULL::bigint[] AS values, NULL::int[] AS ids';
+  return `
+    SELECT place.count, ${rowColumns}
+    FROM ${placedTables}
+    RIGHT JOIN (
+      SELECT total.count, place.value, place.id
       FROM (${countedTotal(parts)}) total
-    ) page
-    CROSS JOIN LATERAL (
-      SELECT preceding + ${start} AS start, least(greatest(count - skip, 0), ${size}::int)::int AS size
-    ) span
-    LEFT JOIN LATERAL outfits_by_${field}(${ownersOf(visibility, viewer, owner)}, start, size) place ON true
-    ${field === 'likes' ? joinLiked : placedRow}`;
-  return [page, `place.position ${direction}`] as const;
+      CROSS JOIN LATERAL (SELECT ${skipOf(slice)} AS skip) page
+      CROSS JOIN (${own}) own
+      CROSS JOIN LATERAL seek_outfits('${field}', ${seesAll(parts)}, own.values, own.ids,
+        preceding + ${direction === 'asc' ? 'page.skip' : `greatest(count - page.skip - ${size}::int, 0)`}) bucket
+      LEFT JOIN LATERAL (
+        SELECT * FROM (
+          SELECT s.value, s.id FROM (${walksOf(parts, field, `(s.${field}, s.id) >= (bucket.value, bucket.id)`, 'asc', `bucket.skip + ${size}::int`)}) s
+          ORDER BY s.value, s.id OFFSET bucket.skip LIMIT least(greatest(count - page.skip, 0), ${size}::int)
+        ) s LIMIT ${limit}
+      ) place ON true
+    ) place ON o.id = place.id
+    ORDER BY place.value ${direction}, place.id ${direction}`;
 }
 
-/** Ordered by likes, a place has its likes as the sort value. */
-const joinLiked = `
-    CROSS JOIN LATERAL (SELECT place.value::int AS likes OFFSET 0) l
-    LEFT JOIN (outfits o JOIN users u ON u.id = o.user_id) ON o.id = place.id`;
+/** A page of the outfits of each user, by the index of one user. */
+function userPage(
+  parts: Parts,
+  { field, direction }: Ordering,
+  slice: Slice,
+  limit: number,
+): string {
+  return `
+    SELECT place."ownerId", place.count, ${rowColumns}
+    FROM ${placedTables}
+    RIGHT JOIN (
+      SELECT owner.id AS "ownerId", total.count, place.value, place.id
+      FROM ${parts.owners}
+      CROSS JOIN LATERAL (${countedTotal(parts)}) total
+      LEFT JOIN LATERAL (
+        SELECT * FROM (
+          SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', direction, `${skipOf(slice)} + ${slice[1]}::int`)}) s
+          ORDER BY s.value ${direction}, s.id ${direction} OFFSET ${skipOf(slice)} LIMIT ${slice[1]}::int
+        ) s LIMIT ${limit}
+      ) place ON true
+    ) place ON o.id = place.id
+    ORDER BY place.value ${direction}, place.id ${direction}`;
+}
 
-/** The `count` of a list, and `preceding`: the outfits below its range. OFFSET 0 keeps functions from repeated calls. */
-function countedTotal({ visibility, viewer, owner, range }: Parts): string {
-  const listOwners = ownersOf(visibility, viewer, owner);
-  const whole = `count_outfits(${listOwners})::int`;
-  if (!range) return `SELECT ${whole} AS count, 0 AS preceding OFFSET 0`;
-  const rank = (end: string) => `rank_outfits_by_${range.field}(${listOwners}, ${end}::bigint)`;
+/** The index ranges that are merged into a list, in order. With a limit of its own, each is walked instead of sorted. */
+function walksOf(
+  { visibility, viewer, owner }: Parts,
+  field: OrderingField,
+  condition: string,
+  direction: Ordering['direction'],
+  limit: string,
+): string {
+  return segmentsOf(visibility, viewer, 's', owner)
+    .map(
+      (segment) => `
+        (SELECT s.${field} AS value, s.id FROM ${tableOf(field)} s WHERE ${segment} AND ${condition}
+         ORDER BY s.${field} ${direction}, s.id ${direction} LIMIT ${limit})`,
+    )
+    .join(' UNION ALL ');
+}
+
+/** Whether the list has all private outfits. */
+const seesAll = ({ visibility }: Parts) => visibility.private === 'all';
+
+/**
+ * The `count` of a list, and `preceding`: the outfits below its range. OFFSET 0 keeps functions from repeated calls, and
+ * outfits are named first, so that tables are locked in the order of TRUNCATE.
+ */
+function countedTotal(parts: Parts): string {
+  const { visibility, viewer, owner, range } = parts;
+  if (owner) {
+    return `SELECT count(*)::int AS count FROM outfits s WHERE s.user_id = ${owner} AND ${visibleOf(visibility, viewer, owner)}`;
+  }
+  const own =
+    visibility.private === 'own'
+      ? ` + (SELECT count(*) FROM outfits s WHERE s.user_id = ${viewer} AND s.private)`
+      : '';
+  const whole = `count_outfits(${seesAll(parts)})${own}`;
+  if (!range) return `SELECT (${whole})::int AS count, 0 AS preceding OFFSET 0`;
+  const rank = (end: string) => rankOf(parts, range.field, end);
   return `
     SELECT preceding, greatest(reached - preceding, 0)::int AS count
     FROM (
@@ -215,17 +275,37 @@ function countedTotal({ visibility, viewer, owner, range }: Parts): string {
     ) ends`;
 }
 
-function filteredPage(parts: Parts, ordering: Ordering, [skip, size]: Slice) {
-  const place = `(
+/** The number of outfits of a list with a lower value: those before a bucket by the counts, the others by the index. */
+function rankOf(parts: Parts, field: OrderingField, end: string): string {
+  const { visibility, viewer } = parts;
+  const before = (condition: string) =>
+    `(SELECT count(*) FROM ${tableOf(field)} s WHERE ${condition} AND s.${field} < ${end}::bigint)`;
+  const inBucket = `(s.${field}, s.id) >= (bucket.value, bucket.id)`;
+  const privates = {
+    all: ` + ${before(`s.private AND ${inBucket}`)}`,
+    own: ` + ${before(`s.user_id = ${viewer} AND s.private`)}`,
+    none: '',
+  };
+  return `(
+        SELECT bucket.preceding + ${before(`NOT s.private AND ${inBucket}`)}${privates[visibility.private]}
+        FROM rank_outfits('${field}', ${seesAll(parts)}, ${end}::bigint) bucket
+      )`;
+}
+
+function filteredPage(parts: Parts, ordering: Ordering, slice: Slice): string {
+  const { owners } = parts;
+  return `
+    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count, ${rowColumns}
+    FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}(
       ${materializeMatches(parts, ordering)}
       SELECT total.count, found.id
       FROM (SELECT count(*)::int AS count FROM matched) total
       LEFT JOIN LATERAL (
         SELECT id FROM matched s ORDER BY ${orderBy(ordering, 's', 's')}
-        OFFSET coalesce(${skip}::bigint, greatest(total.count - 1, 0) / ${size}::int * ${size}::int) LIMIT ${size}::int
+        OFFSET ${skipOf(slice)} LIMIT ${slice[1]}::int
       ) found ON true
-    ) place ${placedRow}`;
-  return [place, orderBy(ordering)] as const;
+    ) place LEFT JOIN (${placedTables}) ON o.id = place.id
+    ORDER BY ${orderBy(ordering)}`;
 }
 
 /** Materializes all matches before sorting: a walk in list order would read far to find rare ones. */

@@ -20,7 +20,7 @@ import { type Compared, compareOutfits } from './dry-run.ts';
 import { countUnkept, type ImportOutcome, reasonAgainstRemoval, type Unkept } from './outcome.ts';
 import { findNotInSource } from './prune.ts';
 
-/** Pending changes are added to the counts after this many outfits: see counting.md. */
+/** Pending changes are added to the counts after this many outfits: see docs/counting.md. */
 const applyEvery = 20_000;
 
 /** Records of each kind that a dry run names. */

@@ -1,0 +1,24 @@
+-- Updates outfit_texts with the outfits, for statements of all clients. SECURITY DEFINER: other roles need no privilege on
+-- the texts.
+CREATE FUNCTION follow_outfit_texts() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO outfit_texts SELECT id, outfit_text(title, description) FROM added ORDER BY id
+    ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded;
+  ELSIF TG_OP = 'UPDATE' THEN
+    IF NEW.id <> OLD.id THEN
+      DELETE FROM outfit_texts WHERE outfit_id = OLD.id;
+    END IF;
+    INSERT INTO outfit_texts VALUES (NEW.id, outfit_text(NEW.title, NEW.description))
+    ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded;
+  ELSIF TG_OP = 'DELETE' THEN
+    -- A statement may delete outfits and reuse their ids; this can run after the new texts are inserted.
+    DELETE FROM outfit_texts t USING removed
+    WHERE t.outfit_id = removed.id AND NOT EXISTS (SELECT FROM outfits o WHERE o.id = removed.id);
+  ELSE
+    -- Not TRUNCATE: deadlock with readers that have locked the texts and wait for the outfits.
+    DELETE FROM outfit_texts;
+  END IF;
+  RETURN NULL;
+END $$;

@@ -1,0 +1,43 @@
+-- Likes or unlikes an outfit, and adjusts the number of likes. Idempotent for each user; what changes nothing writes
+-- nothing. Returns the outfit with its new number and its user, because the calling statement's snapshot does not show
+-- them. Returns no row when there is no such outfit, or when it is private, of another user, and not `sees_private`.
+-- Imported likes stay in the number: only differences are added.
+-- Lock order as in a DELETE of the outfit, to avoid deadlocks: the outfit first (FOR KEY SHARE, as the foreign key does
+-- anyway), then its number, then the like. Whoever changes `private` holds the number until the commit: so the last
+-- SELECT, of one snapshot, returns what its condition has judged.
+CREATE FUNCTION like_outfit(which integer, who integer, liked boolean, sees_private boolean, OUT outfit outfits, OUT likes integer, OUT owner users)
+RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
+DECLARE
+  step integer := CASE WHEN liked THEN 1 ELSE -1 END;
+  -- Null: the number was not changed.
+  is_visible boolean;
+  is_written boolean := false;
+BEGIN
+  IF NOT EXISTS (SELECT FROM outfits o WHERE o.id = which AND (NOT o.private OR o.user_id = who OR sees_private)) THEN
+    RETURN;
+  END IF;
+  IF liked <> EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) THEN
+    PERFORM FROM outfits o WHERE o.id = which FOR KEY SHARE;
+    -- A like above the maximum is not stored: an unlike would subtract it.
+    UPDATE outfit_like_counts l SET likes = l.likes + step
+    WHERE FOUND AND l.id = which AND l.likes + step::bigint BETWEEN 0 AND 2147483647
+    RETURNING NOT l.private OR l.user_id = who OR sees_private INTO is_visible;
+    IF liked AND is_visible AND NOT EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) THEN
+      INSERT INTO outfit_likes (outfit_id, user_id) VALUES (which, who);
+      is_written := true;
+    ELSIF NOT liked AND is_visible IS NOT FALSE THEN
+      DELETE FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who;
+      is_written := FOUND;
+    END IF;
+    IF is_visible IS NOT NULL AND NOT is_written THEN
+      -- While this waited, another request of this user was first, or the outfit became private.
+      UPDATE outfit_like_counts l SET likes = l.likes - step WHERE l.id = which;
+    END IF;
+  END IF;
+  RETURN QUERY SELECT o, l.likes, u FROM outfits o JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id
+  WHERE o.id = which AND (NOT o.private OR o.user_id = who OR sees_private);
+  -- The foreign key checks the user only when a like was written.
+  IF FOUND AND NOT is_written AND NOT EXISTS (SELECT FROM users WHERE id = who) THEN
+    RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
+  END IF;
+END $$;
