@@ -21,7 +21,7 @@ import {
   unsupportedType,
 } from './errors.ts';
 import { openLive, sendSingle, toLive, toRefusal, writeCanonical } from './live/events.ts';
-import { formats, socketLines } from './live/formats.ts';
+import { formats, socketMessages } from './live/formats.ts';
 import { LiveAnswers } from './live/live.ts';
 import type { LiveAnswer } from './live/live-feed.ts';
 import { type Encoding, Run } from './operation.ts';
@@ -155,7 +155,7 @@ class GraphQLEndpoint {
     { type, isPreferred }: AcceptedEvents,
   ): Promise<FastifyReply> {
     const { engine, streams } = this.options;
-    const format = request.deliverEvents ? socketLines : formats[type];
+    const format = request.deliverEvents ? socketMessages : formats[type];
     const eventOptions = { engine, live: this.#live, streams, format };
     let stream: EventStream | undefined;
     const caller = new RequestCaller(request);

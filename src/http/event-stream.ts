@@ -9,7 +9,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     streamedAfter: number | undefined;
     /** Takes the events instead of the response; resolves after the last one. */
-    deliverEvents?: (events: EventStream | Buffer) => Promise<void>;
+    deliverEvents?: (events: EventStream | Events) => Promise<void>;
   }
 }
 
@@ -41,14 +41,17 @@ export interface Lease {
   };
 }
 
+/** Bytes of events, one after the other. */
+export type Events = readonly Buffer[];
+
 export interface StreamOptions {
   readonly sender: string;
   /** What it keeps of its request. */
   readonly bytes: number;
   readonly lease: Lease;
   /** Its last events when its lease expires, and when another sender needs its place. */
-  readonly onExpire: Buffer;
-  readonly onEvict: Buffer;
+  readonly onExpire: Events;
+  readonly onEvict: Events;
 }
 
 interface Event {
@@ -66,10 +69,9 @@ export class EventStream extends EventEmitter<{ close: []; cut: [] }> {
   #sending = 0;
   #kept = 0;
   /** The last events; null: there are none. */
-  #end: Buffer | null | undefined;
+  #end: Events | null | undefined;
   /** The reader, while it waits. */
   #wake: ((hasBytes: boolean) => void) | undefined;
-  #isStarted = false;
   #silentTicks = 0;
   #lease: Lease;
   #isRenewing = false;
@@ -98,7 +100,7 @@ export class EventStream extends EventEmitter<{ close: []; cut: [] }> {
   }
 
   /** Ends the stream with these events. Without any, clients see a broken connection, and reconnect. */
-  finish(events: Buffer | null = null): void {
+  finish(events: Events | null = null): void {
     if (this.#end !== undefined) return;
     this.#end = events;
     if (!events) this.#newest = undefined;
@@ -106,7 +108,7 @@ export class EventStream extends EventEmitter<{ close: []; cut: [] }> {
   }
 
   /** Ends the stream now; a reader that is not ready is disconnected. */
-  abandon(events?: Buffer): void {
+  abandon(events?: Events): void {
     if (this.#wake) this.finish(events);
     else this.destroy();
   }
@@ -138,21 +140,17 @@ export class EventStream extends EventEmitter<{ close: []; cut: [] }> {
   }
 
   /** The newest event, and the last ones behind it. */
-  take(): Buffer {
+  take(): Events {
     const newest = this.#newest;
-    const isEmpty = !newest && !this.#end;
+    const last = this.#end ?? [];
+    const taken = newest ? [newest.bytes, ...last] : last;
     this.#tag = newest?.tag ?? this.#tag;
     this.#newest = undefined;
-    const pieces = isEmpty ? [this.format.heartbeat] : [newest?.bytes, this.#end];
     if (this.#end) this.#end = null;
-    if (!this.#isStarted) pieces.unshift(this.format.start);
-    this.#isStarted = true;
     this.#silentTicks = 0;
-    const found = pieces.filter((bytes) => bytes && bytes.length > 0) as Buffer[];
-    const taken = found.length === 1 ? (found[0] as Buffer) : Buffer.concat(found);
-    this.#sending = taken.length;
+    this.#sending = taken.reduce((sum, { length }) => sum + length, 0);
     this.#count();
-    return taken;
+    return taken.length > 0 ? taken : [this.format.heartbeat];
   }
 
   get #hasBytes(): boolean {
@@ -214,11 +212,14 @@ export class EventStream extends EventEmitter<{ close: []; cut: [] }> {
 
 /** What the bytes of a stream are sent with. */
 function toReadable(stream: EventStream): Readable {
+  let start = stream.format.start;
   const readable = new Readable({
     // Nothing is buffered, or an outdated event would be sent.
     highWaterMark: 0,
     async read() {
-      this.push((await stream.next()) ? stream.take() : null);
+      const events = (await stream.next()) && [start, ...stream.take()];
+      start = Buffer.alloc(0);
+      this.push(events ? Buffer.concat(events) : null);
     },
     destroy(error, done) {
       stream.destroy();
@@ -233,7 +234,7 @@ export function sendEvents(
   request: FastifyRequest,
   reply: FastifyReply,
   format: StreamFormat,
-  events: EventStream | Buffer,
+  events: EventStream | Events,
 ): FastifyReply {
   if (request.deliverEvents) {
     request.streamedAfter = reply.elapsedTime;
@@ -242,7 +243,7 @@ export function sendEvents(
     return reply;
   }
   reply.headers(streamHeaders).header('Content-Type', format.contentType);
-  if (!(events instanceof EventStream)) return reply.send(Buffer.concat([format.start, events]));
+  if (!(events instanceof EventStream)) return reply.send(Buffer.concat([format.start, ...events]));
   request.streamedAfter = reply.elapsedTime;
   return reply.send(toReadable(events));
 }

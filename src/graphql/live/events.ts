@@ -20,8 +20,8 @@ import type { EventFormat } from './formats.ts';
 import type { LiveAnswers } from './live.ts';
 import type { LiveAnswer, LiveExecution } from './live-feed.ts';
 
-/** Bytes of memory that a stream keeps: of a character of its text and variables, and besides. */
-const bytesPerCharacter = 4;
+/** Bytes of memory that a stream keeps. */
+const bytesPerCharacter = { text: 2, variables: 4 };
 const bytesPerStream = 2_048;
 
 interface EventOptions {
@@ -56,7 +56,7 @@ export function sendSingle(
   answer: LiveAnswer,
 ): FastifyReply {
   const events = answer.eventsIn(format);
-  const all = answer.isFinal ? events : Buffer.concat([events, format.complete]);
+  const all = answer.isFinal ? events : [...events, format.complete];
   return sendEvents(request, reply, format, all);
 }
 
@@ -67,10 +67,11 @@ function openStream(
   { variables, operation }: ReturnType<typeof toExecution>,
   sender: string,
 ): EventStream {
-  const kept = writeCanonical(variables).length + (operation.text?.length ?? 0);
+  const ofVariables = bytesPerCharacter.variables * writeCanonical(variables).length;
+  const ofText = bytesPerCharacter.text * (operation.text?.length ?? 0);
   return streams.add(format, {
     sender,
-    bytes: bytesPerStream + bytesPerCharacter * kept + bytesOfHead(request.raw),
+    bytes: bytesPerStream + ofVariables + ofText + bytesOfHead(request.raw),
     lease: request.viewer ?? {},
     ...endingsOf(format),
   });
@@ -87,7 +88,7 @@ async function subscribe(
 ): Promise<void> {
   const subscription = live.subscribe(execution, viewer, sender, (answer, kept) => {
     if (answer.isFinal) stream.finish(answer.eventsIn(format));
-    else stream.offer(answer.eventsIn(format), answer.tag, kept);
+    else stream.offer(answer.eventsIn(format)[0], answer.tag, kept);
   });
   stream.once('close', subscription.unsubscribe);
   stream.once('close', disconnectHalfClosed(socket));
@@ -107,10 +108,10 @@ const expired = 'The token has expired: ask again with a new one.';
 /** The last events of a stream. */
 function endingsOf(format: EventFormat) {
   const ending = endings.get(format) ?? {
-    onExpire: Buffer.concat([
+    onExpire: [
       format.formatFailure(encode(resultOf(new HttpError(401, invalidToken().code, expired)))),
       format.complete,
-    ]),
+    ],
     onEvict: toLive(resultOf(tooManyStreams()), false).eventsIn(format),
   };
   endings.set(format, ending);
@@ -162,11 +163,11 @@ export function toLive(result: ExecutionResult, isShared: boolean): LiveAnswer {
   // Formatted, and digested, once for all subscribers.
   const formatted = new Map<EventFormat, Buffer>();
   let tag: string | undefined;
-  const eventsIn = (format: EventFormat) => {
+  const eventsIn: LiveAnswer['eventsIn'] = (format) => {
     const write = isFinal ? format.formatRefusal : format.formatNext;
     const next = formatted.get(format) ?? write(body);
     formatted.set(format, next);
-    return isFinal ? Buffer.concat([next, format.complete]) : next;
+    return isFinal ? [next, format.complete] : [next];
   };
   return {
     eventsIn,

@@ -10,7 +10,7 @@ import type { EventFormat } from './formats.ts';
 
 export interface LiveAnswer extends Answer {
   /** The last event of the stream is among them if the answer is final. */
-  eventsIn(format: EventFormat): Buffer;
+  eventsIn(format: EventFormat): readonly [Buffer, ...Buffer[]];
   /** Equal for equal answers. */
   readonly tag: string;
   readonly isShared: boolean;

@@ -3,10 +3,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { CloseCode, MessageType, validateMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
-import type { EventStream } from '../../http/event-stream.ts';
+import type { EventStream, Events } from '../../http/event-stream.ts';
 import { readJson } from '../../http/json.ts';
 import type { Place } from '../../http/places.ts';
-import { expiredLine, socketLines } from '../live/formats.ts';
+import { expiredMessage, socketMessages } from '../live/formats.ts';
 import { readParameters } from './parameters.ts';
 
 /** Milliseconds: to `connection_init`, without a frame, then a ping is sent; without one at all; without an operation. */
@@ -109,12 +109,14 @@ export class SocketConnection {
   }
 
   /** @param messages gives them, once all before have been sent */
-  send(messages: () => readonly string[]): Promise<void> {
+  send(messages: () => readonly (Buffer | string)[]): Promise<void> {
     this.#waiting += 1;
     this.#regulate();
     const write = async () => {
       // An error closes the connection.
-      for (const text of messages()) await new Promise((settle) => this.socket.send(text, settle));
+      for (const message of messages()) {
+        await new Promise((settle) => this.socket.send(message, { binary: false }, settle));
+      }
       this.#waiting -= 1;
       this.#regulate();
     };
@@ -194,7 +196,7 @@ export class SocketConnection {
     if (operation.hasEnded) return;
     // The credential of a connection is fixed. Without a body, it could not be verified again, say.
     if (statusCode === 401 || body === '') this.#closeFor(statusCode);
-    else await operation.deliver(socketLines.formatRefusal(Buffer.from(body)));
+    else await operation.deliver([socketMessages.formatRefusal(Buffer.from(body))]);
   }
 
   remove(id: string, bytes: number): void {
@@ -248,20 +250,20 @@ export class SocketOperation {
     this.leave();
   }
 
-  /** Sends events in the format `socketLines`, until they end. */
-  async deliver(events: EventStream | Buffer): Promise<void> {
+  /** Sends events in the format `socketMessages`, until they end. */
+  async deliver(events: EventStream | Events): Promise<void> {
     if (!('next' in events)) return this.connection.send(() => this.#messagesIn(events));
     if (this.hasEnded) events.destroy();
     while (await events.next()) await this.connection.send(() => this.#messagesIn(events.take()));
   }
 
-  #messagesIn(events: Buffer): string[] {
-    const messages: string[] = [];
-    for (const line of String(events).split('\n')) {
-      if (line === '' || this.hasEnded) continue;
-      if (!line.startsWith('"type":"next"')) this.end();
-      if (line === expiredLine) this.connection.close(CloseCode.Forbidden);
-      else messages.push(`{"id":${JSON.stringify(this.id)},${line}`);
+  #messagesIn(events: Events): Buffer[] {
+    const messages: Buffer[] = [];
+    for (const event of events) {
+      if (event.length === 0 || this.hasEnded) continue;
+      if (!event.toString('latin1', 0, 13).endsWith('next"')) this.end();
+      if (event === expiredMessage) this.connection.close(CloseCode.Forbidden);
+      else messages.push(Buffer.concat([Buffer.from(`{"id":${JSON.stringify(this.id)},`), event]));
     }
     return messages;
   }
