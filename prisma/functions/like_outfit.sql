@@ -23,7 +23,7 @@ BEGIN
     WHERE FOUND AND l.id = which AND l.likes + step::bigint BETWEEN 0 AND 2147483647
     RETURNING NOT l.private OR l.user_id = who OR sees_private INTO is_visible;
     IF liked AND is_visible AND NOT EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) THEN
-      INSERT INTO outfit_likes (outfit_id, user_id) VALUES (which, who);
+      INSERT INTO outfit_likes (outfit_id, user_id, created) VALUES (which, who, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
       is_written := true;
     ELSIF NOT liked AND is_visible IS NOT FALSE THEN
       DELETE FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who;

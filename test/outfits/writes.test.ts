@@ -535,6 +535,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(created?.['modified']).toBe(created?.['created']);
       expect((await mutate(owner, 'likeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
       expect((await mutate(other, 'likeOutfit', { id })).outfit).toMatchObject({ likes: 2 });
+      const { rows: given } = await gateway.database.pool.query(
+        `SELECT count(*)::int AS likes, bool_and(created > extract(epoch FROM now() - interval '1 hour') * 1000000) AS "isNow"
+         FROM outfit_likes WHERE outfit_id = $1`,
+        [id],
+      );
+      expect(given).toEqual([{ likes: 2, isNow: true }]);
       expect((await mutate(owner, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
       expect((await mutate(owner, 'unlikeOutfit', { id })).outfit).toMatchObject({ likes: 1 });
     });

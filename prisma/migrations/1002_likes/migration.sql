@@ -29,6 +29,8 @@ CREATE TABLE "outfit_likes" (
     "user_id" INTEGER NOT NULL,
     -- Whether an import took it along: the number of the source includes it, so an import does not add it to that.
     "imported" BOOLEAN NOT NULL DEFAULT false,
+    -- Microseconds; null for an imported like whose source does not say when it was given.
+    "created" BIGINT,
 
     CONSTRAINT "outfit_likes_pkey" PRIMARY KEY ("outfit_id","user_id")
 );
@@ -133,7 +135,7 @@ BEGIN
     WHERE FOUND AND l.id = which AND l.likes + step::bigint BETWEEN 0 AND 2147483647
     RETURNING NOT l.private OR l.user_id = who OR sees_private INTO is_visible;
     IF liked AND is_visible AND NOT EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) THEN
-      INSERT INTO outfit_likes (outfit_id, user_id) VALUES (which, who);
+      INSERT INTO outfit_likes (outfit_id, user_id, created) VALUES (which, who, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
       is_written := true;
     ELSIF NOT liked AND is_visible IS NOT FALSE THEN
       DELETE FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who;
