@@ -206,13 +206,11 @@ function countedPage(
     ORDER BY place.value ${direction}, place.id ${direction}`;
 }
 
-/** A page of the outfits of each user, by the index of one user. */
-function userPage(
-  parts: Parts,
-  { field, direction }: Ordering,
-  slice: Slice,
-  limit: number,
-): string {
+/** A page of the outfits of each user, by the index of one user: from the end of the list that is closer. */
+function userPage(parts: Parts, ordering: Ordering, slice: Slice, limit: number): string {
+  const { field, direction } = ordering;
+  const back = reverse(ordering).direction;
+  const [, size] = slice;
   return `
     SELECT place."ownerId", place.count, ${rowColumns}
     FROM ${placedTables}
@@ -220,10 +218,17 @@ function userPage(
       SELECT owner.id AS "ownerId", total.count, place.value, place.id
       FROM ${parts.owners}
       CROSS JOIN LATERAL (${countedTotal(parts)}) total
+      CROSS JOIN LATERAL (SELECT ${skipOf(slice)} AS skip) page
       LEFT JOIN LATERAL (
         SELECT * FROM (
-          SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', direction, `${skipOf(slice)} + ${slice[1]}::int`)}) s
-          ORDER BY s.value ${direction}, s.id ${direction} OFFSET ${skipOf(slice)} LIMIT ${slice[1]}::int
+          (SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', direction, `page.skip + ${size}::int`)}) s
+           WHERE page.skip <= count / 2
+           ORDER BY s.value ${direction}, s.id ${direction} OFFSET page.skip LIMIT ${size}::int)
+          UNION ALL
+          (SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', back, 'greatest(count - page.skip, 0)')}) s
+           WHERE page.skip > count / 2
+           ORDER BY s.value ${back}, s.id ${back}
+           OFFSET greatest(count - page.skip - ${size}::int, 0) LIMIT least(greatest(count - page.skip, 0), ${size}::int))
         ) s LIMIT ${limit}
       ) place ON true
     ) place ON o.id = place.id
