@@ -15,10 +15,12 @@ function watchStatements({ database: { pool } }: TestGateway): () => pg.QueryCon
     for (const spy of spies) spy.mockRestore();
   });
   return () => {
-    const calls = spies.flatMap(({ mock }) => mock.calls as unknown as [pg.QueryConfig][]);
-    // What needs no lane is then sent by query, too.
+    const calls = spies.flatMap(({ mock }) => mock.calls as unknown as [pg.QueryConfig | string][]);
+    // What needs no lane is then sent by query, too. A text is of Prisma's connection, which it opens once.
     const statements = [...new Set(calls.map(([statement]) => statement))];
-    return statements.filter(({ text }) => !text.includes('pg_current_snapshot'));
+    return statements.filter((sent): sent is pg.QueryConfig => {
+      return typeof sent === 'object' && !sent.text.includes('pg_current_snapshot');
+    });
   };
 }
 
