@@ -65,6 +65,8 @@ export interface TaskScope extends Origin {
   isExpensive: boolean;
   /** Fields that are executed for each of its objects. */
   fieldsPerObject: number;
+  /** Parts of it that wait for their turn on the processor. */
+  waitingParts: number;
   /** Identities of the servers that it has read from. */
   readonly servers: Set<string>;
   /** How its reads through Prisma are sent and tracked; undefined: to the primary, untracked. */
@@ -111,6 +113,7 @@ function createScope(sender: string, signal: StopSignal, reads?: Reads): TaskSco
     sender,
     isExpensive: false,
     fieldsPerObject: 20,
+    waitingParts: 0,
     isRefused: false,
     servers: new Set(),
     ...(reads && { reads }),

