@@ -124,6 +124,8 @@ class Reader {
     isSharedResult: boolean,
     dependencies: Executed<Answer>['dependencies'],
   ): Executed<Answer> {
+    // Before the answer is made, which REST refuses for some errors: traces have their codes.
+    this.run.errors = result.errors;
     return {
       answer: this.run.encoding.toAnswer(result, isSharedResult),
       result,
