@@ -14,11 +14,12 @@ export type Client = ReturnType<typeof createPrisma>;
 export function createPrisma(pool: pg.Pool) {
   // The pool replaces a broken idle connection; without a listener, its error would end the process.
   pool.on('error', () => {});
+  /** Empty: not asked for yet. */
+  let schema = '';
   const adapter: SqlDriverAdapterFactory = {
     provider: 'postgres',
     adapterName: '@prisma/adapter-pg',
     connect: async () => {
-      const schema = await runOutsideTask(() => findSchema(pool));
       const statementNameGenerator = ({ sql }: { readonly sql: string }) => nameStatement(sql);
       return new PrismaPg(new RoutingPool(pool), { schema, statementNameGenerator }).connect();
     },
@@ -29,6 +30,8 @@ export function createPrisma(pool: pg.Pool) {
     query: {
       $allOperations({ model, operation, args, query }) {
         const reading = keepTaskScope(async () => {
+          // Not when it connects: of an error there, Prisma keeps too little to tell what it is.
+          schema ||= await runOutsideTask(() => findSchema(pool));
           if (operation.startsWith('findUnique')) await ownTick();
           // Awaited here: Prisma's promises begin when they are awaited, in the scope where that happens.
           const result: unknown = await query(args);
