@@ -58,7 +58,8 @@ test('it serves REST, GraphQL and GraphiQL, is written to, and ends', async () =
 
   const page = await (await fetch(`${base}/api/outfits/`)).text();
   expect(JSON.parse(page)).toMatchObject({ count: 2400, previous: null });
-  writeFileSync(join(place, 'page.json'), page);
+  // As if it were the whole listing: an import of less than `count` ends with 1.
+  writeFileSync(join(place, 'page.json'), page.replace('"count":2400', '"count":20'));
 
   const graphql = await fetch(`${base}/graphql`, {
     method: 'POST',

@@ -31,9 +31,9 @@ export async function plansOf(
   const { pool } = database;
   const sent = [vi.spyOn(pool, 'query'), vi.spyOn(pool, 'queryInLane')];
   expect(await ask(query)).not.toHaveProperty('errors');
-  const calls = sent.flatMap(({ mock }) => mock.calls as unknown as [pg.QueryConfig][]);
-  // What needs no lane is then sent by query, too.
-  const statements = new Set(calls.map(([statement]) => statement));
+  const calls = sent.flatMap(({ mock }) => mock.calls as unknown as [pg.QueryConfig | string][]);
+  // What needs no lane is then sent by query, too. A text is of Prisma's connection, which it opens once.
+  const statements = new Set(calls.flatMap(([sent]) => (typeof sent === 'string' ? [] : sent)));
   for (const spy of sent) spy.mockRestore();
   const client = await connectTo(databaseUrlOf(database.pool));
   try {
