@@ -5,9 +5,14 @@ import { baseOf, failure, migratedEnvironmentOf, runServer } from '../support/cl
 import { execute } from '../support/databases/connections.ts';
 
 test.each([
-  ['CockroachDB', 'version()', 'CockroachDB CCL v26.1.0 (x86_64-pc-linux-gnu)', 'triggers'],
-  ['YugabyteDB', 'version()', 'PostgreSQL 15.12-YB-2025.2.0.0-b0 on x86_64', 'stale'],
-  ['version 14', 'current_setting(text)', '140018', 'use PostgreSQL 15 or newer'],
+  ['CockroachDB', 'version()', `'CockroachDB CCL v26.1.0 (x86_64-pc-linux-gnu)'`, 'triggers'],
+  ['YugabyteDB', 'version()', `'PostgreSQL 15.12-YB-2025.2.0.0-b0 on x86_64'`, 'stale'],
+  [
+    'version 14',
+    'current_setting(text)',
+    `CASE $1 WHEN 'server_version_num' THEN '140018' ELSE pg_catalog.current_setting($1) END`,
+    'use PostgreSQL 15 or newer',
+  ],
 ])('%s is refused with one sentence', async (kind, functionOf, answer, why) => {
   const environment = await migratedEnvironmentOf('PostgreSQL');
   const { DATABASE_URL = '' } = environment;
@@ -15,7 +20,7 @@ test.each([
   await execute(
     DATABASE_URL,
     `CREATE SCHEMA played;
-     CREATE FUNCTION played.${functionOf} RETURNS text LANGUAGE sql AS $$ SELECT '${answer}' $$;
+     CREATE FUNCTION played.${functionOf} RETURNS text LANGUAGE sql AS $body$ SELECT ${answer} $body$;
      ALTER DATABASE ${name} SET search_path = played, pg_catalog, public`,
   );
   const said = await failure(runServer(environment));
