@@ -59,6 +59,10 @@ export const notRun: readonly (readonly [command: RegExp, reason: string])[] = [
     /^docker |\ndocker |^kubectl /,
     'there is no Docker where tests run: test/process/image.soak.test.ts replays the Dockerfile, test/documents/deploy.test.ts reads the manifests',
   ],
+  [
+    /systemctl /,
+    'there is no systemd where tests run: test/process/rolling-restart.faults.test.ts restarts the processes behind deploy/haproxy.cfg',
+  ],
 ];
 
 export interface Step {
