@@ -14,8 +14,19 @@ export type Client = ReturnType<typeof createPrisma>;
 export function createPrisma(pool: pg.Pool) {
   // The pool replaces a broken idle connection; without a listener, its error would end the process.
   pool.on('error', () => {});
-  /** Empty: not asked for yet. */
   let schema = '';
+  let finding: Promise<void> | undefined;
+  /** Asked for once, so that queries of one tick stay together. */
+  const find = () => {
+    finding ??= runOutsideTask(() => findSchema(pool))
+      .then((found) => {
+        schema = found;
+      })
+      .finally(() => {
+        finding = undefined;
+      });
+    return finding;
+  };
   const adapter: SqlDriverAdapterFactory = {
     provider: 'postgres',
     adapterName: '@prisma/adapter-pg',
@@ -31,7 +42,7 @@ export function createPrisma(pool: pg.Pool) {
       $allOperations({ model, operation, args, query }) {
         const reading = keepTaskScope(async () => {
           // Not when it connects: of an error there, Prisma keeps too little to tell what it is.
-          schema ||= await runOutsideTask(() => findSchema(pool));
+          if (!schema) await find();
           if (operation.startsWith('findUnique')) await ownTick();
           // Awaited here: Prisma's promises begin when they are awaited, in the scope where that happens.
           const result: unknown = await query(args);
