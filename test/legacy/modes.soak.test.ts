@@ -408,7 +408,7 @@ describe('what is compared', () => {
     legacy.fault = 'wrong count';
     await read(gateway, '/api/outfits/?page=2', { 'user-agent': 'app' });
     await expect.poll(comparisons).toHaveProperty('outcome="different"', 1);
-    expect(await differences()).toHaveProperty(`kind="count",${label},accepted="false"`);
+    expect(await differences()).toHaveProperty(`kind="value",${label},accepted="false"`);
     expect(lines()).toHaveLength(1);
   });
 
@@ -423,7 +423,7 @@ describe('what is compared', () => {
     expect(answer).toContain('"next":"https://shop.test/api/outfits/?page=3"');
     await expect.poll(comparisons).toEqual({ 'outcome="different"': 1 });
     const kinds = Object.keys(await differences()).map((labels) => labels.split('"')[1]);
-    expect(kinds).toEqual(['count', 'previous-page-1']);
+    expect(kinds).toEqual(['value', 'previous-page-1']);
   });
 
   test('what a proxy has said of a client holds when the connection is gone', async () => {

@@ -208,16 +208,16 @@ test('reports differences by kind, weighed by how often apps asked', async () =>
   legacy.fault = 'wrong count';
   const log = `${first}\n`.repeat(7) + line('/api/outfits/?page=abc');
   const found = await replay(['-'], log);
-  expect(found).toMatchObject({ code: 1, report: { differences: [{ kind: 'count', times: 7 }] } });
-  expect(await replay(['-', ...accept('count')], log)).toMatchObject({ code: 0 });
-  expect(await replay(['-', ...accept('count:count')], log)).toMatchObject({ code: 0 });
-  expect(await replay(['-', ...accept('count:next')], log)).toMatchObject({ code: 1 });
+  expect(found).toMatchObject({ code: 1, report: { differences: [{ kind: 'value', times: 7 }] } });
+  expect(await replay(['-', ...accept('value')], log)).toMatchObject({ code: 0 });
+  expect(await replay(['-', ...accept('value:count')], log)).toMatchObject({ code: 0 });
+  expect(await replay(['-', ...accept('value:next')], log)).toMatchObject({ code: 1 });
 });
 
 test.each([
-  ['closing early', 'unreachable', 'did not answer'],
-  ['cut short', 'unreachable', 'did not answer'],
-  ['hanging', 'unreachable', 'did not answer (no whole answer in 0.2 s)'],
+  ['closing early', 'status', 'did not answer'],
+  ['cut short', 'status', 'did not answer'],
+  ['hanging', 'status', 'did not answer (no whole answer in 0.2 s)'],
   ['errors', 'status', 'The status is 500 in the source, 200 here'],
 ] as const)('a service that is failing (%s) differs in %s', async (fault, kind, sentence) => {
   legacy.fault = fault;
@@ -231,12 +231,12 @@ test('a service that has gone away ends it, with a report of what was found', as
   const lines = Array.from({ length: 300 }, (_, index) => line(`/api/outfits/?f=${index}`));
   const many = ['-', '--concurrency', '32'];
   const found = await replay(many, lines.join('\n'));
-  expect(found).toMatchObject({ code: 2, named: ['unreachable'] });
+  expect(found).toMatchObject({ code: 2, named: ['status unreachable'] });
   expect(found.stderr).toContain('Not everything could be compared: 50 requests in a row');
   expect(found.report).toMatchObject({ same: false, broken: expect.stringMatching(/^50 /) });
   expect(new Set(asked()).size).toBeLessThan(150);
   // Also when that alone is forgiven.
-  const forgiven = await replay([...many, ...accept('unreachable')], lines.join('\n'));
+  const forgiven = await replay([...many, ...accept('status')], lines.join('\n'));
   expect(forgiven.code).toBe(2);
 });
 
@@ -276,7 +276,7 @@ test.each([
   [[], '', 'No GET request of the 0 lines has a path that begins with /api/.'],
   [['--prefix', '/v2/'], line('/api/outfits/'), 'begins with /v2/.'],
   [['/nowhere.log'], '', '/nowhere.log cannot be read'],
-  [['--accept', 'counts'], '', '--accept is "counts", but it may be one of status, header, count,'],
+  [['--accept', 'counts'], '', '--accept is "counts", but it may be one of status, header, value,'],
   [['--concurrency', '0'], '', '--concurrency is "0", but it may be a whole number from 1 to 64.'],
   [['--against-header', 'x'], '', '--header is not of the form'],
   [['--legacy', 'http://127.0.0.1:1/api/'], '', 'without path'],

@@ -65,7 +65,7 @@ export const withComparison = (line: CommandLine) =>
     )
     .option(
       '--json <FILE>',
-      'writes the report to a file, with ten examples of each difference and up to 10,000 of record-number',
+      'writes the report to a file, with ten examples of each difference and up to 10,000 of records',
     )
     .addHelpText('after', comparisonHelp);
 

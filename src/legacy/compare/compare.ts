@@ -1,12 +1,13 @@
 // Compares an answer of the old service with ours: verify, replay and the modes with comparisons use it.
 import { isUtf8 } from 'node:buffer';
-import { cut } from '../../errors.ts';
+import { cut, messageOf } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
+import { encodeJson, isDeeper } from '../../http/json.ts';
+import { parseJson, readProperty } from '../../old-listing/page.ts';
 import { simplifyOrdering } from '../../outfits/ordering.ts';
-import { type Bases, DocumentComparison } from './compare-documents.ts';
+import { type Bases, DocumentComparison, showBoth } from './compare-documents.ts';
 import { type ComparedTarget, compareHeaders, comparePreflights } from './compare-headers.ts';
 import { type Difference, Findings } from './difference.ts';
-import { type JsonNode, parseJsonTree } from './json-tree.ts';
 import { fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
 
 /** With different statuses nothing else is compared; of OPTIONS only the keys, since the texts describe a service. */
@@ -21,7 +22,7 @@ export function compareAnswers(
   if (theirs.undecodable ?? ours.undecodable) {
     const side = theirs.undecodable === undefined ? 'here' : 'in the source';
     const sentence = `The body cannot be decompressed ${side}: ${theirs.undecodable ?? ours.undecodable}.`;
-    findings.add('not-json', 'compression', sentence);
+    findings.add('body', 'compression', sentence);
   } else if (request.headers?.['access-control-request-method'] !== undefined) {
     comparePreflights(request.headers, theirs, ours, findings);
   } else if (
@@ -57,50 +58,76 @@ function compareBodies(
   // With two bases, equal bytes may contain a link to the wrong service.
   const isSame = theirs.body.equals(ours.body);
   if (isSame && bases.theirs === bases.ours) return;
-  const [theirDocument, ourDocument] = [readDocument(theirs.body), readDocument(ours.body)];
   const isError = theirs.status >= 400;
-  compareFlaws(theirDocument, ourDocument, findings);
-  if (!theirDocument || !ourDocument) {
-    const kind = isError ? 'error-body' : theirDocument || ourDocument ? 'not-json' : 'bytes-only';
+  const [theirDocument, ourDocument] = [readDocument(theirs.body), readDocument(ours.body)];
+  const isReadable = theirDocument.flaw === undefined && ourDocument.flaw === undefined;
+  if (theirDocument.flaw !== ourDocument.flaw) {
+    const [side, { flaw, reason }] = theirDocument.flaw
+      ? (['in the source', theirDocument] as const)
+      : (['here', ourDocument] as const);
+    findings.add('body', isError ? 'error' : flaw, `The body ${side} ${reason}.`);
+  }
+  const both = { theirs: theirDocument.value, ours: ourDocument.value };
+  if (both.theirs === undefined || both.ours === undefined || isDeeper(both, maxLevels)) {
+    if (isSame || theirDocument.flaw !== ourDocument.flaw) return;
     const sentence = `The body is ${excerpt(theirs.body)} in the source, ${excerpt(ours.body)} here.`;
-    if (!isSame) findings.add(kind, undefined, sentence);
+    const kind = isReadable ? 'value' : 'bytes-only';
+    findings.add(isError ? 'body' : kind, isError ? 'error' : undefined, sentence);
   } else if (method === 'OPTIONS' && !isError) {
-    compareKeys(theirDocument.root, ourDocument.root, '', findings);
+    compareKeys(both.theirs, both.ours, '', findings);
   } else {
-    const found = isError ? new Findings() : findings;
-    new DocumentComparison(found, bases).compare(theirDocument.root, ourDocument.root);
-    if (theirDocument.spaces !== ourDocument.spaces) {
-      const [a, b] = [theirDocument.spaces, ourDocument.spaces].map((spaces) =>
-        cut(JSON.stringify(spaces)),
-      );
-      found.add('bytes-only', undefined, `Spaces between values: ${a} in the source, ${b} here.`);
+    const found = new Findings();
+    new DocumentComparison(found, bases).compare(both.theirs, both.ours);
+    compareSpelling(theirDocument, ourDocument, bases, found);
+    // A differing field of an error makes it another error.
+    for (const { kind, where, sentence } of found.list()) {
+      if (isError && kind !== 'bytes-only') findings.add('body', 'error', sentence);
+      else findings.add(kind, where, sentence);
     }
-    if (isError) addErrors(found, findings);
   }
 }
 
-/** A differing field of an error makes it another error. */
-function addErrors(found: Findings, findings: Findings): void {
-  for (const { kind, where, sentence } of found.list()) {
-    findings.add(kind === 'bytes-only' ? kind : 'error-body', where, sentence);
+/** A record has two levels; recursion through many more would overflow the stack. */
+const maxLevels = 64;
+
+/** Each side is compared with how this service writes its value: an equal value may be written in another way. */
+function compareSpelling(
+  theirs: JsonText,
+  ours: JsonText,
+  { theirs: theirBase, ours: ourBase }: Bases,
+  found: Findings,
+): void {
+  const [theirPlain, ourPlain] = [theirs, ours].map(({ value }) => encodeJson(value).toString());
+  const isPlain = theirs.text === theirPlain;
+  const strip = (text: string, base: Bases['theirs']) =>
+    [base].flat().reduce((rest, start) => rest.replaceAll(start, ''), text);
+  if (isPlain !== (ours.text === ourPlain)) {
+    const [plain, written] = isPlain ? [ourPlain, ours.text] : [theirPlain, theirs.text];
+    const side = isPlain ? 'here' : 'in the source';
+    const sentence = `The body is written ${showBoth(written, plain).join(` ${side}, and plainly `)}.`;
+    found.add('bytes-only', undefined, sentence);
+  } else if (!isPlain && found.list().length === 0) {
+    const texts = [strip(theirs.text, theirBase), strip(ours.text, ourBase)] as const;
+    if (texts[0] === texts[1]) return;
+    const sentence = `The body is written ${showBoth(...texts).join(' in the source, ')} here.`;
+    found.add('bytes-only', undefined, sentence);
   }
 }
 
 /** The keys of OPTIONS, also of its `actions`, which only a viewer who may write gets. */
-function compareKeys(theirs: JsonNode, ours: JsonNode, path: string, findings: Findings): void {
-  if (theirs.type !== 'object' || ours.type !== 'object') return;
-  const [theirMembers, ourMembers] = [theirs.members, ours.members];
-  for (const [key, { value }] of theirMembers) {
+function compareKeys(theirs: unknown, ours: unknown, path: string, findings: Findings): void {
+  if (Object(theirs) !== theirs || Object(ours) !== ours) return;
+  const [theirKeys, ourKeys] = [Object.keys(Object(theirs)), Object.keys(Object(ours))];
+  for (const key of new Set([...theirKeys, ...ourKeys])) {
     const name = `${path}${key}`.slice(0, 100);
-    const other = ourMembers.get(key)?.value;
-    if (!other && name === 'actions') continue;
-    if (!other) findings.add('missing-field', name, `${name} is in the source, but not here.`);
-    else if (/^actions(?:\.POST)?$/.test(name)) compareKeys(value, other, `${name}.`, findings);
-  }
-  for (const key of ourMembers.keys()) {
-    const name = `${path}${key}`;
-    if (theirMembers.has(key) || name === 'actions') continue;
-    findings.add('extra-field', name, `${name} is here, but not in the source.`);
+    const [isTheirs, isOurs] = [theirKeys.includes(key), ourKeys.includes(key)];
+    if (isTheirs && isOurs) {
+      if (!/^actions(?:\.POST)?$/.test(name)) continue;
+      compareKeys(readProperty(theirs, key), readProperty(ours, key), `${name}.`, findings);
+    } else if (name !== 'actions') {
+      const side = isTheirs ? 'is in the source, but not here' : 'is here, but not in the source';
+      findings.add('value', name, `${name} ${side}.`);
+    }
   }
 }
 
@@ -119,7 +146,7 @@ function isUnknownOrdering(
 /** Whether a page is newest first: otherwise the source does sort by the ordering. */
 function isInDefaultOrder(answer: Answer): boolean {
   const { records } = readListingPage(answer, 'created') ?? {};
-  const moments = records?.map(({ key }) => (/^-?\d+$/.test(key) ? BigInt(key) : undefined));
+  const moments = records?.map(({ key }) => (typeof key === 'bigint' ? key : undefined));
   return (
     moments?.every((moment, index) => {
       const before = moments[index - 1];
@@ -128,45 +155,33 @@ function isInDefaultOrder(answer: Answer): boolean {
   );
 }
 
-type ReadDocument = NonNullable<ReturnType<typeof readDocument>>;
+interface JsonText {
+  readonly text: string;
+  /** Undefined when it is not JSON. */
+  readonly value?: unknown;
+  /** Why not every app can read it as JSON (RFC 8259 §8.1), and the same as a clause. */
+  readonly flaw?: 'byte-order-mark' | 'not-utf-8' | 'not-json';
+  readonly reason?: string;
+}
 
-/** Reads also what is no JSON because of one flaw, so that the rest can be compared. */
-function readDocument(body: Buffer) {
+/** Reads also what has a byte order mark or another charset, so that the rest can be compared. */
+function readDocument(body: Buffer): JsonText {
   const hasMark = body.subarray(0, 3).equals(byteOrderMark);
   const bytes = hasMark ? body.subarray(3) : body;
   const isText = isUtf8(bytes);
-  const document = parseJsonTree(bytes.toString(isText ? 'utf8' : 'latin1'), true);
-  if (!document) return undefined;
-  const flaws: Partial<Record<(typeof flawNames)[number], string>> = {
-    ...(hasMark ? { 'byte-order-mark': 'begins with a byte order mark' } : {}),
-    ...(isText ? {} : { 'not-utf-8': 'has bytes that are not UTF-8, such as those of Latin-1' }),
-    ...(document.rest === ''
-      ? {}
-      : {
-          'trailing-bytes': `goes on behind the document: ${excerpt(Buffer.from(document.rest))}`,
-        }),
-  };
-  return { ...document, flaws };
-}
-
-/** @see RFC 8259 §8.1: UTF-8, without a byte order mark. */
-const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
-
-const flawNames = ['byte-order-mark', 'not-utf-8', 'trailing-bytes'] as const;
-
-/** What makes one side no JSON that every app can read. */
-function compareFlaws(
-  theirs: ReadDocument | undefined,
-  ours: ReadDocument | undefined,
-  findings: Findings,
-): void {
-  for (const name of flawNames) {
-    const [theirFlaw, ourFlaw] = [theirs?.flaws[name], ours?.flaws[name]];
-    if ((theirFlaw === undefined) === (ourFlaw === undefined)) continue;
-    const side = theirFlaw === undefined ? 'here' : 'in the source';
-    findings.add('not-json', name, `The body ${side} ${theirFlaw ?? ourFlaw}.`);
+  const text = bytes.toString(isText ? 'utf8' : 'latin1');
+  try {
+    const value = parseJson(text);
+    if (hasMark) return { text, value, flaw: 'byte-order-mark', reason: 'begins with such a mark' };
+    if (isText) return { text, value };
+    return { text, value, flaw: 'not-utf-8', reason: 'has bytes that are not UTF-8' };
+  } catch (error) {
+    const reason = `is ${excerpt(body)} (${cut(messageOf(error))})`;
+    return { text, flaw: 'not-json', reason };
   }
 }
+
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 function excerpt(body: Buffer): string {
   const text = body.toString('utf8', 0, 400).trim().replace(/\s+/g, ' ');

@@ -3,27 +3,17 @@
 import { ConfigError } from '../../config.ts';
 
 export const kindMeanings = {
-  status: 'another status',
+  status: 'another status, or no whole answer of one side (its place: unreachable)',
   header: 'a header that apps see is missing, additional or another, such as those of CORS',
-  count: 'another `count`',
-  next: 'another `next` link',
-  previous: 'another `previous` link',
-  'key-order': 'the keys of an object come in another order',
-  'missing-field': 'a field of the old service is missing here',
-  'extra-field': 'a field is here that the old service does not have',
-  value: 'a field has another value',
-  'record-order': 'records come in another order',
-  'record-number': 'a record is missing here, or is only here',
-  'error-body': 'another body of an error',
-  'not-json': 'one side is not JSON, or not in a way that all apps can read; its place says why',
-  'bytes-only': 'the same JSON, written in another way (escapes, spaces, numbers)',
+  value: 'a field has another value, or is on one side only; also `count`, `next` and `previous`',
+  records: 'records are missing here, only here, or in another order; its place says which',
+  body: 'another error, or a body that not all apps can read as JSON; its place says why',
+  'bytes-only': 'the same JSON, written in another way (order of keys, escapes, spaces, numbers)',
   'previous-page-1': 'decided: `previous` of page 2 has `page=1` here',
   'unknown-ordering': 'decided: an unknown `ordering` is a 400 here, and the default order there',
   'several-orderings': 'an `ordering` of several fields that is a 400 here, and sorts there',
   fraction: 'decided: timestamps have six zeros of fraction here where the old service has none',
-  'ignored-ordering': 'an `ordering` that the old service passes over, and that sorts here',
   'tie-order': 'decided: records with the same value to sort by come in the order of ids here',
-  unreachable: 'one side gave no whole answer, so nothing could be compared',
 } as const;
 
 export type Kind = keyof typeof kindMeanings;

@@ -1,36 +1,35 @@
-// A page of a listing as it was written, and records with equal sort values on two pages.
+// A page of a listing, and records with equal sort values on two pages.
 import { cut } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
+import { parseJson, readProperty } from '../../old-listing/page.ts';
 import { orderingFields, simplifyOrdering } from '../../outfits/ordering.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import type { Difference } from './difference.ts';
-import { type JsonArray, type JsonNode, memberOf, parseJsonTree } from './json-tree.ts';
 
 export interface PageRecord {
   readonly id: string;
-  /** The sort value, normalized: timestamps of the same moment are equal. */
-  readonly key: string;
-  readonly text: string;
+  /** The sort value: timestamps of the same moment are equal. */
+  readonly key: bigint | string;
+  readonly value: unknown;
 }
 
 export interface ListingPage {
   readonly count: number | undefined;
   /** The query of the link to the next page, with its `?`. */
   readonly next: string | undefined;
-  readonly results: readonly JsonNode[];
   readonly records: readonly PageRecord[];
 }
 
 type PageAnswer = Pick<Answer, 'status' | 'body'>;
 
-export function resultsOf(root: JsonNode | undefined): JsonArray | undefined {
-  const results = memberOf(root, 'results');
-  return results?.type === 'array' ? results : undefined;
+export function resultsOf(root: unknown): readonly unknown[] | undefined {
+  const results = readProperty(root, 'results');
+  return Array.isArray(results) ? results : undefined;
 }
 
-export function idOf(record: JsonNode): string | undefined {
-  const id = memberOf(record, 'id');
-  return id?.type === 'number' || id?.type === 'string' ? cut(id.text) : undefined;
+export function idOf(record: unknown): string | undefined {
+  const id = readProperty(record, 'id');
+  return typeof id === 'number' || typeof id === 'string' ? cut(JSON.stringify(id)) : undefined;
 }
 
 /** Parses an answer; undefined when it is no page. @param field the sort field of the records */
@@ -38,32 +37,39 @@ export function readListingPage(
   { status, body }: PageAnswer,
   field: string,
 ): ListingPage | undefined {
-  const root = status === 200 ? parseJsonTree(body.toString())?.root : undefined;
-  const results = resultsOf(root)?.items;
+  const root = status === 200 ? parseOrUndefined(body.toString()) : undefined;
+  const results = resultsOf(root);
   if (!results) return undefined;
-  const count = memberOf(root, 'count');
+  const count = readProperty(root, 'count');
   return {
-    count: count?.type === 'number' ? Number(count.value) : undefined,
-    next: queryOf(memberOf(root, 'next')),
-    results,
-    records: results.flatMap((item) => {
-      const id = idOf(item);
-      return id === undefined ? [] : [{ id, key: keyOf(item, field), text: item.text }];
+    count: typeof count === 'number' ? count : undefined,
+    next: queryOf(readProperty(root, 'next')),
+    records: results.flatMap((value) => {
+      const id = idOf(value);
+      return id === undefined ? [] : [{ id, key: keyOf(value, field), value }];
     }),
   };
 }
 
+function parseOrUndefined(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Only the query of a link counts: behind a proxy a service may not know its own address. */
-function queryOf(node: JsonNode | undefined): string | undefined {
-  if (node?.type !== 'string') return undefined;
-  const [, ...query] = String(node.value).split('#', 1)[0]?.split('?') ?? [];
+function queryOf(link: unknown): string | undefined {
+  if (typeof link !== 'string') return undefined;
+  const [, ...query] = link.split('#', 1)[0]?.split('?') ?? [];
   return `?${query.join('?')}`;
 }
 
-function keyOf(record: JsonNode, field: string): string {
-  const node = memberOf(record, field);
-  if (node?.type !== 'string') return node?.text ?? '';
-  return parseTimestamp(String(node.value))?.toString() ?? node.text;
+function keyOf(record: unknown, field: string): bigint | string {
+  const value = readProperty(record, field);
+  if (Number.isSafeInteger(value)) return BigInt(value as number);
+  return (typeof value === 'string' && parseTimestamp(value)) || JSON.stringify(value ?? null);
 }
 
 /** Empty: the default. */
@@ -78,8 +84,10 @@ export function fieldOf(ordering: string): string | undefined {
   return Object.hasOwn(orderingFields, name) ? Reflect.get(orderingFields, name) : undefined;
 }
 
-export function isOfRecordList({ kind, where }: Difference): boolean {
-  return where === 'results' && /^(?:record-number|record-order|tie-order)$/.test(kind);
+export function isOfRecordList({ kind, where = '' }: Difference): boolean {
+  return (
+    kind === 'tie-order' || (kind === 'records' && /^(?:missing|additional|order)$/.test(where))
+  );
 }
 
 /** Removes differences of records and their order, which are compared over the whole listing. */
@@ -102,7 +110,7 @@ export function nameTies(
   }
   const sentence =
     'Records with the same value to sort by come in another order among themselves in the source.';
-  return [...others, { kind: 'tie-order', where: 'results', sentence }];
+  return [...others, { kind: 'tie-order', sentence }];
 }
 
 /** Records of only one page must have the sort value of its first or last record: ties may cross the page boundary. */

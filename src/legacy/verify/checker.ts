@@ -46,15 +46,9 @@ const maxFailuresInRow = 50;
 const transientKinds: ReadonlySet<Kind> = new Set<Kind>([
   'status',
   'header',
-  'count',
-  'next',
-  'previous',
   'value',
-  'record-order',
-  'record-number',
-  'error-body',
-  'not-json',
-  'unreachable',
+  'records',
+  'body',
 ]);
 
 export class Checker {
@@ -88,25 +82,19 @@ export class Checker {
     return askWithRetry(this.options[side], 'GET', target, this.options);
   }
 
-  /** Gives an empty answer for a failure: a later comparison of the same request reports it. */
-  async askOrEmpty(
-    side: 'theirs' | 'ours',
-    target: string,
-    method: Method = 'GET',
-  ): Promise<Answer> {
-    try {
-      const options = { ...this.options, maxAttempts, allowErrors: true };
-      return await askWithRetry(this.options[side], method, target, options);
-    } catch (error) {
+  /** Gives an empty answer of the source for a failure: a later comparison of the same request reports it. */
+  askSource(target: string, method: Method = 'GET'): Promise<Answer> {
+    const options = { ...this.options, maxAttempts, allowErrors: true };
+    return askWithRetry(this.options.theirs, method, target, options).catch((error) => {
       if (!(error instanceof NoAnswerError)) throw error;
       return { status: 0, headers: {}, body: Buffer.alloc(0) };
-    }
+    });
   }
 
   compare(request: ComparedRequest, { theirs, ours }: Answers): Difference[] {
     const { method, legacyTarget: target } = request;
     const { theirs: service, ours: own } = this.options;
-    const bases = { theirs: service.linkBases ?? service.base, ours: own.base };
+    const bases = { theirs: service.linkBases ?? service.base, ours: own.linkBases ?? own.base };
     const headers = this.#headersOf(request);
     return compareAnswers({ method, target, headers }, theirs, ours, bases);
   }
@@ -118,23 +106,26 @@ export class Checker {
   ): Promise<Partial<Answers>> {
     const answers = await this.#askBoth(request);
     this.compared++;
-    const differences = this.#find(request, answers, select);
-    if (differences.some((difference) => this.needsRecheck(difference))) {
-      await this.suspect(request, differences, select);
-    } else this.report(request, differences);
+    await this.settle(request, answers, select);
     return 'kind' in answers ? {} : answers;
   }
 
-  async suspect(
+  /** Reports the differences of two answers, now or after a recheck. */
+  async settle(
     request: ComparedRequest,
-    differences: readonly Difference[],
+    answers: Answers | Difference,
     select: Select,
   ): Promise<void> {
+    const differences = this.#find(request, answers, select);
+    if (!differences.some((difference) => this.#needsRecheck(difference))) {
+      this.report(request, differences);
+      return;
+    }
     this.#suspects.push({ request, differences, select });
     if (this.#suspects.length >= maxSuspects) await this.recheck();
   }
 
-  needsRecheck(difference: Difference): boolean {
+  #needsRecheck(difference: Difference): boolean {
     if (!transientKinds.has(difference.kind) || this.options.report.isAccepted(difference))
       return false;
     return (this.#confirmed.get(keyOf(difference)) ?? 0) < maxRechecked;
@@ -171,7 +162,7 @@ export class Checker {
         });
         const differences = this.#find(request, answers, select);
         const isLast = round === delays.length - 1;
-        if (!isLast && differences.some((found) => this.needsRecheck(found))) {
+        if (!isLast && differences.some((found) => this.#needsRecheck(found))) {
           left.push({ request, differences, select });
         } else this.#confirm(request, differences);
       }
@@ -194,7 +185,7 @@ export class Checker {
 
   #find(request: ComparedRequest, answers: Answers | Difference, select: Select): Difference[] {
     if ('kind' in answers) return [answers];
-    return select(this.compare(request, answers));
+    return select(this.compare(request, answers), answers);
   }
 
   /** A failure becomes a difference, and an error status an answer, unless the request is required. */
@@ -209,7 +200,7 @@ export class Checker {
       if (++this.#failuresInRow >= maxFailuresInRow) {
         this.unreachable = `${maxFailuresInRow} requests in a row had no answer. ${error.message}`;
       }
-      return { kind: error.kind, sentence: error.message };
+      return error.difference;
     }
   }
 }

@@ -31,7 +31,7 @@ export interface Answers {
 }
 
 /** Removes differences that do not count here, or are reported in another way. */
-export type Select = (differences: Difference[]) => Difference[];
+export type Select = (differences: Difference[], answers: Answers) => Difference[];
 
 export const requestFor = (
   { theirs, ours }: ComparedServices,
@@ -145,7 +145,7 @@ function isOther(page: ListingPage | undefined, plain: ListingPage): boolean {
 
 /** Candidates for further orderings: most listings sort by fields of their records. */
 function fieldsOf(page: ListingPage | undefined): string[] {
-  const record = page?.results[0];
-  if (record?.type !== 'object') return [];
-  return [...record.members.keys()].filter((key) => /^\w{1,40}$/.test(key)).slice(0, 40);
+  return Object.keys(Object(page?.records[0]?.value))
+    .filter((key) => /^\w{1,40}$/.test(key))
+    .slice(0, 40);
 }

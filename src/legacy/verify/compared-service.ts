@@ -8,7 +8,7 @@ import {
   maxAttempts as rateLimitedAttempts,
   retry,
 } from '../../old-listing/retry.ts';
-import type { Kind } from '../compare/difference.ts';
+import type { Difference } from '../compare/difference.ts';
 import { servedByHeader } from '../proxy/forwarded-headers.ts';
 
 export interface ComparedService {
@@ -97,11 +97,11 @@ export interface AskOptions extends RetryOptions {
 }
 
 export class NoAnswerError extends SourceError {
-  constructor(
-    sentence: string,
-    readonly kind: Kind,
-  ) {
+  readonly difference: Difference;
+
+  constructor(sentence: string, isSilent: boolean) {
     super(sentence);
+    this.difference = { kind: 'status', sentence, ...(isSilent ? { where: 'unreachable' } : {}) };
   }
 }
 
@@ -128,5 +128,5 @@ export async function askWithRetry(
   const outcome = await retry(`${service.base}${target}`, attempt, options);
   if ('result' in outcome) return outcome.result;
   if (last && allowErrors) return last;
-  throw new NoAnswerError(outcome.sentence, last ? 'status' : 'unreachable');
+  throw new NoAnswerError(outcome.sentence, last === undefined);
 }

@@ -12,7 +12,7 @@ export interface Group {
   readonly where: string | undefined;
   /** Answers that differ in this way, weighted by how often apps sent the request. */
   readonly times: number;
-  /** A few; for `record-number` up to 10,000, since a file of them is useful. */
+  /** A few; for `records` up to 10,000, since a file of them is useful. */
   readonly examples: readonly Example[];
 }
 
@@ -63,7 +63,7 @@ export class Report {
     group.times += times;
     const shown = this.hide(sentence);
     // The same sentence from another ordering is no new example.
-    const most = kind === 'record-number' ? maxRecords : maxExamples;
+    const most = kind === 'records' ? maxRecords : maxExamples;
     if (group.examples.has(shown) || group.examples.size >= most) return;
     group.examples.set(shown, { sentence: shown, asked });
   }

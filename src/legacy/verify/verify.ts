@@ -78,7 +78,7 @@ export async function verifyListing(
       if (!(error instanceof SourceError) || error instanceof ForwardedAnswerError) throw error;
       checker.reportUnconfirmed();
       if (error instanceof NoAnswerError) {
-        report.add({ kind: error.kind, sentence: error.message });
+        report.add(error.difference);
       }
       broken = error.message;
     }
@@ -115,14 +115,14 @@ async function compareAll(
   const requestForOrdering = (name: string) =>
     requestFor(checker.options, `?ordering=${encodeURIComponent(name)}`);
   const { own, others, ignored } = await findOrderings((name) =>
-    checker.askOrEmpty('theirs', requestForOrdering(name).legacyTarget),
+    checker.askSource(requestForOrdering(name).legacyTarget),
   );
   for (const name of [...others, ...ignored]) {
     await checker.check(requestForOrdering(name), (differences) =>
       ignored.includes(name)
         ? nameIgnored(name, differences)
         : // The walk over all pages names them.
-          differences.filter(({ kind }) => kind !== 'record-number'),
+          differences.filter(({ where }) => where !== 'missing' && where !== 'additional'),
     );
   }
   await checker.recheck();
@@ -148,7 +148,7 @@ async function compareAll(
 /** Methods of the source at the listing, by its `Allow`; without that, those of the contract. */
 async function allowedMethods(checker: Checker): Promise<ReadonlySet<string>> {
   const { theirs } = checker.options;
-  const { headers } = await checker.askOrEmpty('theirs', theirs.path);
+  const { headers } = await checker.askSource(theirs.path);
   const allowed = (headers['allow'] ?? 'GET, POST').toUpperCase().split(/[\s,]+/);
   return new Set(allowed.filter((name) => appMethods.has(name)));
 }
@@ -159,7 +159,7 @@ function nameIgnored(name: string, differences: Difference[]): Difference[] {
   const sentence = `The source passes over ordering=${name}, and here it sorts.`;
   return [
     ...withoutRecordLists(differences),
-    { kind: 'ignored-ordering', where: `ordering=${name}`, sentence },
+    { kind: 'records', where: `ordering=${name}`, sentence },
   ];
 }
 
@@ -173,7 +173,7 @@ async function checkContractRequests(checker: Checker, pages: number): Promise<v
     );
   }
   const refused: ComparedRequest = { ...plain, method: 'TRACE' };
-  const { status, headers } = await checker.askOrEmpty('theirs', refused.legacyTarget, 'TRACE');
+  const { status, headers } = await checker.askSource(refused.legacyTarget, 'TRACE');
   // A proxy that answers TRACE itself says nothing about the service.
   if (status === 405 && /json/.test(headers['content-type'] ?? '')) await checker.check(refused);
   for (const query of laterPageQueries) {
@@ -211,6 +211,6 @@ async function openWithPageSize(
     : `its pages do not add up to its count of ${count}, as if it left out records, such as private outfits of others; give the --header of a user who sees all`;
   const sentence = `A page has ${pageSize} records in the source, ${length} here: ${advice}.`;
   const asked = { there: theirs.base + theirs.path, here: ours.base + ours.path };
-  report.add({ kind: 'record-number', where: 'page size', sentence }, asked);
+  report.add({ kind: 'records', where: 'page size', sentence }, asked);
   return addsUp ? openOurs(pageSize) : ours;
 }

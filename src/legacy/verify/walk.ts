@@ -1,11 +1,22 @@
 // Compares one ordering of a live listing page by page, or in a sample of its pages.
+import type { Answer } from '../../http/client.ts';
 import type { IdSet } from '../../old-listing/id-set.ts';
 import { createEndWatch } from '../../old-listing/listing.ts';
 import type { Difference } from '../compare/difference.ts';
-import { type ListingPage, readListingPage, withoutRecordLists } from '../compare/listing-page.ts';
-import { Alignment, type Placed, toNumber } from './alignment.ts';
+import {
+  type ListingPage,
+  type PageRecord,
+  readListingPage,
+  withoutRecordLists,
+} from '../compare/listing-page.ts';
+import { Alignment, checkOrder, type Moved, type Side, toNumber } from './alignment.ts';
 import type { Checker } from './checker.ts';
-import { type ComparedRequest, type Ordering, requestFor } from './compared-requests.ts';
+import {
+  type ComparedRequest,
+  type Ordering,
+  requestFor,
+  type Select,
+} from './compared-requests.ts';
 
 interface WalkOptions {
   readonly checker: Checker;
@@ -17,6 +28,8 @@ interface WalkOptions {
   readonly common: IdSet;
   readonly onRecords: (number: number) => void;
 }
+
+const sides = ['theirs', 'ours'] as const;
 
 function requestForPages(
   { checker, ordering }: WalkOptions,
@@ -32,55 +45,39 @@ function numberedQuery({ name }: Ordering, page: number | 'last'): string {
   return parts.length > 0 ? `?${parts.join('&')}` : '';
 }
 
+/**
+ * Both listings have the same records in the same order if each is sorted by its ordering, and neither lacks a record of
+ * the other. So the order is checked page by page, and records are matched by their ids.
+ */
 export async function walkOrdering(options: WalkOptions): Promise<void> {
   const { checker, ordering, onRecords } = options;
-  const acrossPages = new Map<string, readonly [Placed, Placed]>();
-  const misplaced: [Difference, number, number][] = [];
-  const alignment = new Alignment({
-    matched: (id) => {
-      const number = toNumber(id);
-      if (number !== undefined) options.common.add(number);
-    },
-    matchedAcrossPages: (theirs, ours) =>
-      acrossPages.set(`${theirs.page} ${ours.page} ${theirs.id}`, [theirs, ours]),
-    misplaced: ({ id, page }, before, ours) => {
-      const sentence = `Order (${ordering.name || 'default'}): outfit ${id} comes behind outfit ${before.id} in the source, but not here.`;
-      misplaced.push([{ kind: 'record-order', where: 'results', sentence }, page, ours.page]);
-    },
-  });
+  const alignment = new Alignment(ordering.name === '' ? options.common : undefined);
   const watches = { theirs: createEndWatch(), ours: createEndWatch() };
-  const targets: Targets = {
-    theirs: numberedQuery(ordering, 1),
-    ours: numberedQuery(ordering, 1),
-  };
-
+  const before: Partial<Record<Side, PageRecord>> = {};
+  const start = numberedQuery(ordering, 1);
+  let targets: Readonly<Record<Side, string | undefined>> = { theirs: start, ours: start };
+  let hasOpenTies = false;
   for (let page = 1; targets.theirs !== undefined || targets.ours !== undefined; page++) {
-    const { theirs, ours } = await readBoth(options, targets);
-    // Both or none: the records of a page that only one service returned would all count as one-sided.
-    if (theirs !== 'unread' && ours !== 'unread') {
-      if (theirs) alignment.add('theirs', theirs.records, page);
-      if (ours) alignment.add('ours', ours.records, page);
+    const read = await readBoth(options, targets);
+    // The difference is reported. Without this page, all of its records would count as one-sided.
+    if (sides.some((side) => targets[side] !== undefined && !read[side])) return;
+    const moved: Moved[] = [];
+    for (const side of sides) {
+      const { records = [], next, count } = read[side] ?? {};
+      moved.push(...alignment.add(side, records, page));
+      hasOpenTies ||= side === 'theirs' && checkOrder(records, ordering.name).isTieOpen;
+      await checkBoundary(options, side, page, [before[side], records[0]]);
+      const last = records.at(-1);
+      if (last) before[side] = last;
+      if (next !== undefined) watches[side](next, { next, results: [...records], count });
     }
-    onRecords(isPage(theirs) ? theirs.records.length : 0);
-    await compareAcrossPages(options, acrossPages);
-    for (const [difference, legacyPage, ownPage] of misplaced.splice(0)) {
-      checker.report(requestForPages(options, legacyPage, ownPage), [difference]);
-    }
-    const following = numberedQuery(ordering, page + 1);
-    targets.theirs = nextOf(theirs, ours, following);
-    targets.ours = nextOf(ours, theirs, following);
-    for (const [side, read] of Object.entries({ theirs, ours }) as [
-      'theirs' | 'ours',
-      PageRead,
-    ][]) {
-      const next = targets[side];
-      if (next === undefined || !isPage(read)) continue;
-      watches[side](next, { next, results: [...read.records], count: read.count });
-    }
+    onRecords(read.theirs?.records.length ?? 0);
+    await compareMoved(options, moved);
+    targets = { theirs: read.theirs?.next, ours: read.ours?.next };
   }
-  const tied = await reportOneSided(options, alignment);
+  hasOpenTies = (await reportOneSided(options, alignment)) || hasOpenTies;
   await checker.recheck();
-  if (alignment.tied + tied > 0) noteTies(options);
+  if (hasOpenTies) noteTies(options);
 }
 
 function noteTies({ checker, ordering }: WalkOptions): void {
@@ -89,62 +86,89 @@ function noteTies({ checker, ordering }: WalkOptions): void {
   );
 }
 
-type Targets = Record<'theirs' | 'ours', string | undefined>;
-
-/** A page, `unread` for an answer that is no page, or undefined after the last page. */
-type PageRead = ListingPage | 'unread' | undefined;
-
-const isPage = (read: PageRead): read is ListingPage => typeof read === 'object';
-
-/** The next link of a page. Without a page: the following number, while the other listing continues. */
-function nextOf(read: PageRead, other: PageRead, following: string): string | undefined {
-  if (isPage(read)) return read.next;
-  return read === 'unread' && isPage(other) && other.next !== undefined ? following : undefined;
-}
-
 async function readBoth(
-  { checker, ordering: { field } }: WalkOptions,
-  targets: Targets,
-): Promise<{ theirs: PageRead; ours: PageRead }> {
-  if (targets.theirs !== undefined && targets.ours !== undefined) {
-    const both = requestFor(checker.options, targets.theirs, targets.ours);
-    const request = { ...both, isRequired: true };
-    const { theirs, ours } = await checker.check(request, withoutRecordLists);
-    return {
-      theirs: (theirs && readListingPage(theirs, field)) ?? 'unread',
-      ours: (ours && readListingPage(ours, field)) ?? 'unread',
-    };
+  { checker, ordering }: WalkOptions,
+  { theirs, ours }: Readonly<Record<Side, string | undefined>>,
+): Promise<Readonly<Record<Side, ListingPage | undefined>>> {
+  const read = (answer: Answer | undefined) => answer && readListingPage(answer, ordering.field);
+  if (theirs !== undefined && ours !== undefined) {
+    const request = { ...requestFor(checker.options, theirs, ours), isRequired: true };
+    const answers = await checker.check(request, selectOfWalk(ordering));
+    return { theirs: read(answers.theirs), ours: read(answers.ours) };
   }
-  const alone = targets.theirs === undefined ? 'ours' : 'theirs';
-  const answer = await checker.askOne(alone, checker.options[alone].path + targets[alone]);
-  return { theirs: undefined, ours: undefined, [alone]: readListingPage(answer, field) };
+  const alone = theirs === undefined ? 'ours' : 'theirs';
+  const target = checker.options[alone].path + (theirs ?? ours);
+  const page = read(await checker.askOne(alone, target));
+  return { theirs: undefined, ours: undefined, [alone]: page };
 }
 
-/** Records that stand on another page in each listing are compared one by one. */
-async function compareAcrossPages(
+/** Which records a page has is compared over the whole listing; here, whether both pages are sorted. */
+const selectOfWalk =
+  ({ name, field }: Ordering): Select =>
+  (differences, { theirs, ours }) => {
+    const [their, our] = [theirs, ours].map((answer) => {
+      const { records = [] } = readListingPage(answer, field) ?? {};
+      return checkOrder(records, name).misplaced;
+    });
+    const found = withoutRecordLists(differences);
+    if (!their === !our) return found;
+    const [sorted, ids] = their ? ['here', their] : ['in the source', our ?? []];
+    const sentence = `Order (${name || 'default'}): outfit ${ids[0]} comes before outfit ${ids[1]}, but the listing ${sorted} is sorted.`;
+    return [...found, { kind: 'records', where: 'order', sentence }];
+  };
+
+/** Whether the first record of a page comes behind the last one of the page before; if not, both are read again. */
+async function checkBoundary(
   options: WalkOptions,
-  acrossPages: Map<string, readonly [Placed, Placed]>,
+  side: Side,
+  page: number,
+  pair: readonly [PageRecord | undefined, PageRecord | undefined],
 ): Promise<void> {
-  const { checker } = options;
-  const suspected = new Set<string>();
-  for (const [theirs, ours] of acrossPages.values()) {
-    const request = requestForPages(options, theirs.page, ours.page);
-    const differences = checker.compare(request, { theirs: wrap(theirs), ours: wrap(ours) });
-    const pages = `${theirs.page} ${ours.page}`;
-    if (!differences.some((difference) => checker.needsRecheck(difference))) {
-      checker.report(request, differences);
-    } else if (!suspected.has(pages)) {
-      suspected.add(pages);
-      await checker.suspect(request, differences, onlyFields);
-    }
+  const { checker, ordering } = options;
+  const isWrong = (records: readonly (PageRecord | undefined)[]) =>
+    checkOrder(
+      records.filter((record) => record !== undefined),
+      ordering.name,
+    ).misplaced;
+  if (!isWrong(pair)) return;
+  const again: ListingPage[] = [];
+  for (const number of [page - 1, page]) {
+    const target = checker.options[side].path + numberedQuery(ordering, number);
+    const found = readListingPage(await checker.askOne(side, target), ordering.field);
+    if (found) again.push(found);
   }
-  acrossPages.clear();
+  const ids = isWrong([again[0]?.records.at(-1), again[1]?.records[0]]);
+  if (!ids) return;
+  const where = side === 'theirs' ? 'in the source' : 'here';
+  const sentence = `Order (${ordering.name || 'default'}): outfit ${ids[0]}, the last of its page ${where}, comes before outfit ${ids[1]} of the next page.`;
+  checker.report(requestForPages(options, page, page), [
+    { kind: 'records', where: 'order', sentence },
+  ]);
 }
 
-const wrap = ({ text }: Placed) => ({
+/** Compares records that are on different pages of the two listings, each pair of pages at once. */
+async function compareMoved(options: WalkOptions, moved: readonly Moved[]): Promise<void> {
+  const { checker } = options;
+  const byPages = new Map<string, Moved[]>();
+  for (const one of moved) {
+    const pages = `${one.theirs.page} ${one.ours.page}`;
+    byPages.set(pages, [...(byPages.get(pages) ?? []), one]);
+  }
+  for (const several of byPages.values()) {
+    const request = requestForPages(
+      options,
+      several[0]?.theirs.page ?? 1,
+      several[0]?.ours.page ?? 1,
+    );
+    const [theirs, ours] = sides.map((side) => wrap(several.map((one) => one[side].value)));
+    if (theirs && ours) await checker.settle(request, { theirs, ours }, onlyFields);
+  }
+}
+
+const wrap = (results: readonly unknown[]): Answer => ({
   status: 200,
   headers: {},
-  body: Buffer.from(`{"count":1,"next":null,"previous":null,"results":[${text}]}`),
+  body: Buffer.from(JSON.stringify({ count: 1, next: null, previous: null, results })),
 });
 
 function onlyFields(differences: readonly Difference[]): Difference[] {
@@ -160,8 +184,7 @@ export async function samplePages(
   const chosen = Math.min(number, pages);
   for (let index = 0; index < chosen; index++) {
     const page = 1 + Math.round((index * (pages - 1)) / (chosen - 1 || 1));
-    const request = requestForPages(options, page, page);
-    await checker.check(request, (differences) => {
+    await checker.check(requestForPages(options, page, page), (differences) => {
       const others = differences.filter(({ kind }) => kind !== 'tie-order');
       if (others.length < differences.length) noteTies(options);
       return others;
@@ -175,52 +198,40 @@ export async function samplePages(
 const maxLookups = 50;
 const maxReported = 100_000;
 
-/** @returns the number of skipped ties: with equal sort values, a source may repeat one record and omit another */
-async function reportOneSided(options: WalkOptions, alignment: Alignment): Promise<number> {
+/** @returns whether ties were skipped: with equal sort values, a source may repeat one record and omit another */
+async function reportOneSided(options: WalkOptions, alignment: Alignment): Promise<boolean> {
   const { ordering, reported, common, checker, pageSize } = options;
-  const { missing, additional } = alignment.finish();
+  const { unmatched } = alignment;
   const shift = Math.round(alignment.shift / Math.max(1, pageSize));
-  const isCommon = (id: string) => common.has(toNumber(id) ?? 0);
   let lookups = 0;
-  let tied = 0;
-
-  async function reportOne(side: 'theirs' | 'ours', { id, page, isTied }: Placed): Promise<void> {
-    if (reported.has(id)) return;
-    if (isCommon(id) && isTied) {
-      tied++;
-      return;
+  let hasTies = false;
+  for (const side of sides) {
+    for (const { id, page, isTied } of unmatched[side]) {
+      const isCommon = common.has(toNumber(id) ?? -1);
+      hasTies ||= isCommon && isTied;
+      if (reported.has(id) || (isCommon && isTied)) continue;
+      const legacyPage = side === 'theirs' ? page : Math.max(1, page - shift);
+      const ownPage = side === 'ours' ? page : Math.max(1, page + shift);
+      if (lookups < maxLookups) {
+        const inSource = await isAround(options, 'theirs', id, legacyPage);
+        if (inSource === (await isAround(options, 'ours', id, ownPage))) continue;
+        lookups++;
+      }
+      if (!isCommon && reported.size < maxReported) reported.add(id);
+      const where = side === 'theirs' ? 'missing' : 'additional';
+      const what = side === 'theirs' ? 'is missing here' : 'is not in the source';
+      const label = isCommon ? `Order (${ordering.name || 'default'}): outfit` : 'Outfit';
+      const difference = { kind: 'records', where, sentence: `${label} ${id} ${what}.` } as const;
+      checker.report(requestForPages(options, legacyPage, ownPage), [difference]);
     }
-    const legacyPage = side === 'theirs' ? page : Math.max(1, page - shift);
-    const ownPage = side === 'ours' ? page : Math.max(1, page + shift);
-    if (lookups < maxLookups) {
-      const inSource = await isAround(options, 'theirs', id, legacyPage);
-      const isOwn = await isAround(options, 'ours', id, ownPage);
-      if (inSource === isOwn) return;
-      lookups++;
-    }
-    checker.report(requestForPages(options, legacyPage, ownPage), [differenceOf(side, id)]);
   }
-
-  function differenceOf(side: 'theirs' | 'ours', id: string): Difference {
-    if (isCommon(id)) {
-      const sentence = `Order (${ordering.name || 'default'}): outfit ${id} does not come where it should ${side === 'theirs' ? 'here' : 'in the source'}.`;
-      return { kind: 'record-order', where: 'results', sentence };
-    }
-    if (reported.size < maxReported) reported.add(id);
-    const sentence =
-      side === 'theirs' ? `Outfit ${id} is missing here.` : `Outfit ${id} is not in the source.`;
-    return { kind: 'record-number', where: 'results', sentence };
-  }
-
-  for (const record of missing) await reportOne('theirs', record);
-  for (const record of additional) await reportOne('ours', record);
-  return tied;
+  return hasTies;
 }
 
 /** Also looks at the first and last page: a record that changed meanwhile may have moved to either end. */
 async function isAround(
   { checker, ordering }: WalkOptions,
-  side: 'theirs' | 'ours',
+  side: Side,
   id: string,
   page: number,
 ): Promise<boolean> {
