@@ -33,7 +33,7 @@ export interface Context {
 
 type ContextConfig = Pick<
   Config,
-  'likers' | 'mediaUrl' | 'pageSize' | 'privateOutfits' | 'videoUrl'
+  'browsable' | 'likers' | 'mediaUrl' | 'pageSize' | 'privateOutfits' | 'publicUrl' | 'videoUrl'
 >;
 
 /** Whose likes the viewer sees. Public ones do not read the viewer, so that their answer can be shared. */

@@ -7,8 +7,6 @@ const coded = (code: string) => (message: string, nodes?: ASTNode) =>
 
 export const badUserInput = coded('BAD_USER_INPUT');
 
-export const searchTooShort = coded('SEARCH_TOO_SHORT');
-
 export const notFound = coded('NOT_FOUND');
 
 export const forbidden = coded('FORBIDDEN');

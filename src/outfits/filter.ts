@@ -200,6 +200,16 @@ export function isSearchable(word: string): boolean {
   return [...word].length >= 3 || dense.test(word);
 }
 
+/** The hashtags of a text without `#`, each once in upper or lower case, as the index has them (`outfit_terms`). */
+export function hashtagsIn(text: string): string[] {
+  const found = new Map<string, string>();
+  for (const [, hashtag = ''] of text.matchAll(/[#\uff03]([\p{L}\p{M}\p{N}_]+)/gu)) {
+    const key = hashtag.normalize().toUpperCase();
+    if (!found.has(key)) found.set(key, hashtag);
+  }
+  return [...found.values()];
+}
+
 export function isHashtag(text: string): boolean {
   // Before it is normalized, which makes one character of at most eight.
   if (text.length > 8 * maxLength || isLonger(text.normalize(), maxLength)) return false;

@@ -88,9 +88,13 @@ export function storeCreate(
     if (wrong.size > 0) variables['validate_only'] = true;
     const execution = { operation, variables, key: '', toAnswer };
     const { created } = (await engine.answer(execution, caller)).answer;
-    for (const { field, messages } of created.errors) {
-      const name = fields.find(({ input }) => input.name === field)?.name ?? field;
-      if (!wrong.has(name)) wrong.set(name, messages);
+    const coerced = new Set(wrong.keys());
+    for (const { field, code, messages } of created.errors) {
+      const { name, input } = fields.find(({ input }) => input.name === field) ?? { name: field };
+      if (coerced.has(name)) continue;
+      const sentence = sentences[code]?.(input?.extensions['maxLength']);
+      const all = sentence === undefined ? messages : [sentence];
+      wrong.set(name, [...(wrong.get(name) ?? []), ...all]);
     }
     if (wrong.size === 0) return created.record;
     const inOrder = fields.filter(({ name }) => wrong.has(name));
@@ -99,6 +103,16 @@ export function storeCreate(
     );
   };
 }
+
+/** Django REST Framework's, which legacy apps display, by the code of an InputError; the others are those of GraphQL. */
+const sentences: Readonly<Record<string, (maxLength: unknown) => string>> = {
+  REQUIRED: () => 'This field is required.',
+  BLANK: () => 'This field may not be blank.',
+  TOO_LONG: (maxLength) => `Ensure this field has no more than ${maxLength} characters.`,
+  FOREIGN_URL: () => 'Enter a valid URL.',
+  INVALID_KEY: () => 'Enter a valid URL.',
+  INVALID_COLOR: () => 'This value does not match the required pattern.',
+};
 
 /** Coerces types as Django REST Framework does; the mutation validates the values. Undefined: not given. */
 function coerceField(

@@ -62,6 +62,10 @@ export const invalidChoice = (parameter: string, value: string, choices: readonl
 export const invalidParameter = (parameter: string, message: string) =>
   new RestError(400, { [parameter]: [message] });
 
+/** What the schema says of a value, not a form. */
+export const invalidValue = (parameter: string, fault: string) =>
+  refusal(400, `${parameter} ${fault}`);
+
 export const severalFields = (parameter: string, value: string) =>
   invalidParameter(
     parameter,
@@ -88,7 +92,6 @@ function restErrorFor(error: GraphQLError): Error {
     case 'FORBIDDEN':
       return refusal(403, error.message);
     case 'BAD_USER_INPUT':
-    case 'SEARCH_TOO_SHORT':
       // A parameter stands in no filter.
       return refusal(400, error.message.replace(/^filter\./, ''));
     // Masked; the log has the cause.

@@ -18,7 +18,11 @@ export interface Page {
 export interface Created {
   readonly record: unknown;
   /** Validation errors, by the names of the GraphQL input fields. */
-  readonly errors: readonly { readonly field: string; readonly messages: readonly string[] }[];
+  readonly errors: readonly {
+    readonly field: string;
+    readonly code: string;
+    readonly messages: readonly string[];
+  }[];
 }
 
 /** `never`: the variables of each document are its own. */

@@ -18,6 +18,7 @@ import {
   invalidChoice,
   invalidPage,
   invalidParameter,
+  invalidValue,
   notFound,
   RestError,
   severalFields,
@@ -44,6 +45,8 @@ interface Variable {
   readonly isList: boolean;
   readonly isRequired: boolean;
   readonly range: Range | undefined;
+  /** What is wrong with a text, as the rest of a sentence. */
+  readonly refuse: ((text: string) => string | undefined) | undefined;
 }
 
 type Range = readonly [least: number, most: number];
@@ -71,13 +74,14 @@ export function createVariableReader(
       throw new Error(`$${name} of a stored document is ${print(type)}: no parameter can give it.`);
     }
     const isRequired = isNonNullType(whole) && !defaultValue;
-    const range = rangeOf(inputs.find((input) => input.name === name)?.input);
-    return [{ name, type: leaf, isList, isRequired, range }];
+    const input = inputs.find((input) => input.name === name)?.input;
+    const refuse = input?.extensions['refuse'] as Variable['refuse'];
+    return [{ name, type: leaf, isList, isRequired, range: rangeOf(input), refuse }];
   });
 
   return (query, path = {}) => {
     const values: Variables = {};
-    for (const { name, type, isList, isRequired, range } of variables) {
+    for (const { name, type, isList, isRequired, range, refuse } of variables) {
       if (Object.hasOwn(path, name)) {
         values[name] = readFromPath(type, name, path[name] ?? '');
         continue;
@@ -88,6 +92,8 @@ export function createVariableReader(
       const texts = given.filter((text) => text !== '');
       if (texts.length > 0) {
         const read = texts.map((text) => readValue(type, name, text));
+        const fault = refuse && texts.map(refuse).find((found) => found !== undefined);
+        if (fault) throw invalidValue(name, fault);
         values[name] = isList ? read : read[0];
       } else if (isRequired) throw invalidParameter(name, 'This field is required.');
     }

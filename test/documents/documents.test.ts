@@ -47,6 +47,16 @@ describe('the documents', () => {
   });
 });
 
+test('the table of docs/graphql.md has every error code, and no other', () => {
+  const files = ['errors.ts', 'graphql/errors.ts', 'graphql/engine/limits.ts'];
+  const source = files.map((name) => read(`src/${name}`)).join();
+  const given = new Set([...source.matchAll(/'([A-Z][A-Z_]{5,})'/g)].map(([, code]) => code));
+  const rows = read('docs/graphql.md').matchAll(/^\| (`[A-Z_]+`[^|]*) \| \d/gm);
+  const listed = [...rows].flatMap(([, codes = '']) => codes.split(/[`, ]+/).filter(Boolean));
+  expect(listed.toSorted()).toEqual([...given].toSorted());
+  expect(listed.length).toBeGreaterThan(30);
+});
+
 describe('what a page says that is printed', () => {
   test('has content', () => {
     const outputs = pages.flatMap((name) => readPage(name).steps).filter(({ output }) => output);

@@ -81,6 +81,61 @@ describe.each(databaseKinds)('GraphQL on %s', (kind) => {
     expect(outfits?.results[0]).toEqual(found.outfit);
   });
 
+  test('an outfit and its user have what an app shows: links, hashtags, devices, likes', async () => {
+    const { pool } = gateway.database;
+    const [first, second] = rows.filter(({ userId }) => userId === rows[0]?.userId);
+    await pool.query(
+      `UPDATE outfits SET title = '#One #one ＃Zwei', description = E'a#drei\n##four.five #', creation_device = 'ios',
+         modification_device = 'fridge' WHERE id = $1`,
+      [first?.id],
+    );
+    const ask = () =>
+      gateway.post(
+        `query ($id: Int!) { outfit(databaseId: $id) { hashtags url creationDeviceType modificationDeviceType
+          user { avatarUrl likesReceived } } }`,
+        { id: first?.id },
+      );
+    const avatar = 'avatars/0f8fad5b-d9cb-469f-a165-70867728950e.png';
+    const likes = rows
+      .filter(({ userId }) => userId === first?.userId)
+      .reduce((sum, row) => sum + row.likes, 0);
+    const set = 'UPDATE users SET avatar_key = $2 WHERE id = $1';
+    await pool.query(set, [first?.userId, '']);
+    const outfit = {
+      ...{ hashtags: ['One', 'Zwei', 'drei', 'four'], url: `/outfits/${first?.id}` },
+      ...{ creationDeviceType: 'IOS', modificationDeviceType: null },
+    };
+    expect(await ask()).toEqual({
+      data: { outfit: { ...outfit, user: { avatarUrl: null, likesReceived: likes } } },
+    });
+    await pool.query(set, [first?.userId, avatar]);
+    await pool.query('UPDATE outfit_like_counts SET likes = likes + 5 WHERE id = $1', [second?.id]);
+    const user = { avatarUrl: `https://media.example.com/${avatar}`, likesReceived: likes + 5 };
+    expect(await ask()).toEqual({ data: { outfit: { ...outfit, user } } });
+  });
+
+  test('a hashtag of an outfit is one that the filter finds it by', async () => {
+    const id = rows[1]?.id;
+    const description = '#Straße #ÉTÉ #日本 #a_b-c #ﬁn #İx &#39; #👗 #🇫🇷x #١٢ x＃y #é\u0301';
+    await gateway.database.pool.query('UPDATE outfits SET description = $2 WHERE id = $1', [
+      ...[id, description],
+    ]);
+    const { data } = await gateway.post(
+      'query ($id: Int!) { outfit(databaseId: $id) { id hashtags } }',
+      { id },
+    );
+    const { outfit } = data as { outfit: { id: string; hashtags: string[] } };
+    expect(outfit.hashtags.length).toBeGreaterThan(8);
+    for (const hashtag of outfit.hashtags) {
+      const filter = { hashtags: [hashtag], ids: [outfit.id] };
+      const found = await gateway.post(
+        'query ($filter: OutfitFilter!) { outfits(filter: $filter) { count } }',
+        { filter },
+      );
+      expect([hashtag, found]).toEqual([hashtag, { data: { outfits: { count: 1 } } }]);
+    }
+  });
+
   test('of several users with one name the one with the lowest id is found', async () => {
     await gateway.database.pool.query(
       `INSERT INTO users (id, username) VALUES (912, 'twin'), (911, 'twin'), (913, 'twin')`,
@@ -102,7 +157,7 @@ describe.each(databaseKinds)('GraphQL on %s', (kind) => {
   const oneOfThree = 'Give exactly one of id, databaseId and username.';
   const pastTheEnd = 'does not exist: the last page is 3.';
   test.each<[query: string, message: string, code?: string]>([
-    ['{ outfit { id } }', 'Give either id or databaseId, not both and not neither.'],
+    ['{ outfit { id } }', 'Give exactly one of id and databaseId.'],
     ['{ user { id } }', oneOfThree],
     ['{ user(databaseId: 1, username: "a") { id } }', oneOfThree],
     ['{ user(id: null, username: null) { id } }', oneOfThree],

@@ -49,6 +49,8 @@ const questions = {
   popular: `{ outfits(filter: { likesFrom: 500 }, ordering: LIKE_COUNT_DESC) { count } }`,
   ofUser: `{ user(databaseId: ${user}) { outfits { count results ${ids} } } }`,
   ofOther: `{ user(databaseId: ${other}) { outfitConnection(first: 2) { totalCount } } }`,
+  likesOfUser: `{ user(databaseId: ${user}) { likesReceived } }`,
+  likesOfOther: `{ user(databaseId: ${other}) { likesReceived } }`,
   search: `{ outfits(filter: { search: "linen" }) { count } }`,
   searchByLikes: `{ outfits(filter: { search: "linen" }, ordering: LIKE_COUNT_DESC) { results ${ids} } }`,
   unrecorded: '{ idempotencyKeys }',
@@ -110,7 +112,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await endedBy(likes(691, newest.id))).toEqual(
       only(
         ...(['newest', 'mostLiked', 'one', 'firstThree', 'ofUser', 'popular'] as const),
-        ...(['searchByLikes', 'unrecorded'] as const),
+        ...(['searchByLikes', 'unrecorded', 'likesOfUser'] as const),
       ),
     );
     // From the last place to the first of those with likes, without which no page of them is as before.
@@ -118,6 +120,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
       only(
         ...(['oldest', 'leastLiked', 'mostLiked', 'another', 'lastThree', 'total'] as const),
         ...(['popular', 'searchByLikes', 'unrecorded'] as const),
+        ...(oldest.userId === user ? (['likesOfUser'] as const) : []),
+        ...(oldest.userId === other ? (['likesOfOther'] as const) : []),
       ),
     );
   });
@@ -129,8 +133,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
       only(
         ...(['newest', 'oldest', 'leastLiked', 'mostLiked', 'none', 'lastThree'] as const),
         ...(['total', 'search', 'searchByLikes', 'unrecorded'] as const),
-        ...(oldest.userId === user ? (['ofUser'] as const) : []),
-        ...(oldest.userId === other ? (['ofOther'] as const) : []),
+        ...(oldest.userId === user ? (['ofUser', 'likesOfUser'] as const) : []),
+        ...(oldest.userId === other ? (['ofOther', 'likesOfOther'] as const) : []),
       ),
     );
     await writer.query('DELETE FROM outfits WHERE id = 77');

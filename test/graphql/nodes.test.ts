@@ -77,8 +77,12 @@ describe('on PostgreSQL', () => {
   test.each([
     ['outfit', userId(1), 'id is an id of type User, but it must be one of type Outfit.'],
     ['user', outfitId(1), 'id is an id of type Outfit, but it must be one of type User.'],
-    ['node', 'x', 'id is not an id of this service: "x". For a number, use databaseId.'],
-    ['node', '1', 'id is not an id of this service: "1". For a number, use databaseId.'],
+    [
+      'node',
+      '1',
+      'id is not an id of this service: "1". For a number, use outfit(databaseId:) or user(databaseId:).',
+    ],
+    ['user', 'x', 'id is not an id of this service: "x". For a number, use databaseId.'],
     ['outfit', '', 'id is not an id of this service: "". For a number, use databaseId.'],
   ])('%s(id: %j) is an error that says why', async (field, id, message) => {
     expect(await ask(`query ($id: ID!) { ${field}(id: $id) { id } }`, { id })).toMatchObject({

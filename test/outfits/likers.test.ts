@@ -182,6 +182,32 @@ describe.each(laneKinds)('likes on %s', (kind) => {
     );
   });
 
+  test('have the moment in which each was given, but for imported ones', async () => {
+    const setting = settings.find(({ likers }) => likers === 'public') ?? expect.fail();
+    const outfit = rows[1]?.id ?? 0;
+    await store([2, 3].map((user) => ({ outfit, user })));
+    await gateway.database.pool.query(
+      'UPDATE outfit_likes SET created = 1700000000000001 WHERE user_id = 2',
+    );
+    const query = `query ($id: Int!) {
+      outfit(databaseId: $id) { likers { edges { likedAt node { databaseId } } } }
+      nodes(ids: ["VXNlcjoy", "VXNlcjoz"]) { ... on User { likedOutfits { edges { likedAt } } } } }`;
+    const likedAt = '2023-11-14T22:13:20.000001Z';
+    const edges = [
+      { likedAt, node: { databaseId: 2 } },
+      { likedAt: null, node: { databaseId: 3 } },
+    ];
+    expect(JSON.parse(await ask(setting, undefined, query, { id: outfit }))).toEqual({
+      data: {
+        outfit: { likers: { edges } },
+        nodes: [
+          { likedOutfits: { edges: [{ likedAt }] } },
+          { likedOutfits: { edges: [{ likedAt: null }] } },
+        ],
+      },
+    });
+  });
+
   test('with a wrong cursor are null, with an error that says so', async () => {
     const query = `query ($id: Int!) {
       outfit(databaseId: $id) { likers(after: "x") { totalCount } }

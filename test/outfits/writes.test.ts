@@ -29,7 +29,7 @@ const record = /fragment OutfitRecord.*/s.exec(
 
 interface Payload {
   outfit: Record<string, unknown> | null;
-  errors: { field: string; messages: string[] }[];
+  errors: { field: string; code: string; messages: string[] }[];
 }
 
 interface Answer {
@@ -83,7 +83,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     };
     const parameters = types[field as keyof typeof types] ?? '$id: ID!';
     const names = Object.keys(variables).map((name) => `${name}: $${name}`);
-    const selection = `outfit { ...OutfitRecord } ${field in types ? 'errors { field messages }' : ''}`;
+    const selection = `outfit { ...OutfitRecord } ${field in types ? 'errors { field code messages }' : ''}`;
     const { data, errors } = await ask(
       headers,
       `mutation (${parameters}) { ${field}(${names}) { ${selection} } } ${record}`,
@@ -401,16 +401,37 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(JSON.stringify({ ...outfit, ...own })).toBe(JSON.stringify({ ...posted, ...own }));
     });
 
-    test('gives what is wrong as data beside the field', async () => {
-      const { outfit, errors } = await mutate(owner, 'createOutfit', {
-        input: { title: 'x'.repeat(300), private: null },
-      });
-      expect(outfit).toBeNull();
-      expect(errors).toEqual([
-        { field: 'title', messages: ['Ensure this field has no more than 255 characters.'] },
-        { field: 'imageKey', messages: ['This field is required.'] },
-      ]);
-    });
+    test.each<[field: string, code: string, ...messages: string[]]>([
+      ['title', 'TOO_LONG', 'At most 255 characters are allowed.'],
+      [
+        ...(['title', 'FORBIDDEN_CHARACTERS', 'Null characters are not allowed.'] as const),
+        'Surrogate characters are not allowed: U+D83D.',
+      ],
+      ['imageKey', 'FOREIGN_URL', 'The URL must begin with https://media.example.com/.'],
+      ['imageOriginalUrl', 'BLANK', 'This field must not be empty.'],
+      [
+        ...(['backgroundColor', 'INVALID_COLOR'] as const),
+        'A colour is #rgb or #rrggbb, in lower case, or empty.',
+      ],
+      [
+        ...(['video', 'INVALID_KEY'] as const),
+        'The URL must be https://video.example.com/outfits_videos/<uuid>.mp4, or only that path.',
+      ],
+    ])(
+      'returns what is wrong with %s as data, with the code %s',
+      async (field, code, ...messages) => {
+        const { outfit, errors } = await mutate(owner, 'createOutfit', {
+          input: {
+            ...{ title: `\0${'👗'.repeat(255)}\ud83d`, private: null, imageOriginalUrl: ' ' },
+            ...{ imageKey: `https://evil.test/${image}`, backgroundColor: '#FFF' },
+            video: video.replace('mp4', 'mov'),
+          },
+        });
+        expect(outfit).toBeNull();
+        expect(errors).toContainEqual({ field, code, messages });
+        expect(errors).toHaveLength(6);
+      },
+    );
 
     test('takes null for every field as omitted', async () => {
       const others = ['title', 'description', 'imageOriginalUrl', 'private', 'backgroundColor'];
@@ -423,7 +444,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect({ ...outfit, ...own }).toEqual({ ...plain, ...own });
       const missing = await mutate(owner, 'createOutfit', { input: { imageKey: null } });
       expect(missing.errors).toEqual([
-        { field: 'imageKey', messages: ['This field is required.'] },
+        { field: 'imageKey', code: 'REQUIRED', messages: ['This field is required.'] },
       ]);
     });
 
@@ -498,7 +519,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         input: { title: 'New', imageKey: '' },
       });
       expect(outfit).toBeNull();
-      expect(errors).toEqual([{ field: 'imageKey', messages: ['This field may not be blank.'] }]);
+      expect(errors).toMatchObject([{ field: 'imageKey', code: 'BLANK' }]);
       expect((await ask({}, `{ outfit(databaseId: ${id}) { title } }`)).data).toEqual({
         outfit: { title: '' },
       });
@@ -527,6 +548,29 @@ describe.each(databaseKinds)('on %s', (kind) => {
       for (const field of ['deleteOutfit', 'likeOutfit', 'unlikeOutfit']) {
         expect((await refusal(owner, `${field}(${named})`)).code).toBe('NOT_FOUND');
       }
+    });
+
+    test('is written by its number as by its id, but not by both or neither', async () => {
+      const written = async (argument: string) => {
+        const fields = 'outfit { databaseId } }';
+        const { data, errors } = await ask(
+          owner,
+          `mutation { a: likeOutfit${argument && `(${argument})`} { ${fields}
+            b: unlikeOutfit${argument && `(${argument})`} { ${fields}
+            c: updateOutfit(${argument} input: {}) { ${fields} }`,
+        );
+        return errors?.map(({ message }) => message) ?? data;
+      };
+      const done = { outfit: { databaseId: id } };
+      const named = `id: "${outfitId(id)}"`;
+      const numbered = `databaseId: ${id}`;
+      expect(await written(named)).toEqual({ a: done, b: done, c: done });
+      expect(await written(numbered)).toEqual({ a: done, b: done, c: done });
+      const oneOfBoth = Array(3).fill('Give exactly one of id and databaseId.');
+      expect(await written('')).toEqual(oneOfBoth);
+      expect(await written(`${named}, ${numbered}`)).toEqual(oneOfBoth);
+      const gone = await ask(owner, `mutation { deleteOutfit(${numbered}) { deletedOutfitId } }`);
+      expect(gone.data).toEqual({ deleteOutfit: { deletedOutfitId: outfitId(id) } });
     });
 
     test('is liked once by each user, whatever comes how often, and modified stays', async () => {

@@ -3,10 +3,11 @@ import type { InputShapeFromFields, ObjectRef } from '@pothos/core';
 import { hasRowAt, type RangeList } from '../../outfits/lists/list.ts';
 import { maxRows } from '../../outfits/lists/statements.ts';
 import { formatCursor, type Ordering, parseCursor, type SortKey } from '../../outfits/ordering.ts';
-import { builder } from '../builder.ts';
+import { builder, DateTime } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { CostConfig, CountItems } from '../engine/cost.ts';
 import { badUserInput } from '../errors.ts';
+import { searchTooShort } from './outfit-arguments.ts';
 
 /** One less than a statement may read: one row more shows whether there is a next page. */
 const maxPerRequest = maxRows - 1;
@@ -24,19 +25,42 @@ interface Connection<Row> {
     readonly hasNextPage: boolean;
     readonly hasPreviousPage: boolean;
   };
+  readonly searchTooShort?: boolean;
 }
 
-/** The types `<Name>Connection` and `<Name>Edge`. @param names the nodes in the plural, for descriptions */
+interface ConnectionOptions {
+  readonly name: string;
+  /** The nodes in the plural, for descriptions. */
+  readonly names: string;
+  /** Each edge is a like. */
+  readonly isOfLikes?: true;
+  readonly isSearched?: true;
+}
+
+interface Liked {
+  readonly likedAt?: bigint | null;
+}
+
+/** The types `<name>Connection` and `<name>Edge`. */
 export function defineConnection<Row extends object>(
   type: ObjectRef<typeof builder.$inferSchemaTypes, Row>,
-  names: string,
+  { name, names, isOfLikes, isSearched }: ConnectionOptions,
 ) {
-  const { name } = type as { readonly name: string };
   const Edge = builder.edgeObject({
     type,
     name: `${name}Edge`,
     description: 'An item and its position in the list.',
   });
+  if (isOfLikes) {
+    builder.objectField(Edge, 'likedAt', (t) =>
+      t.field({
+        type: DateTime,
+        nullable: true,
+        description: 'When it was liked; null for likes that were imported without it.',
+        resolve: ({ node }) => (node as Row & Liked).likedAt ?? null,
+      }),
+    );
+  }
   return builder.objectRef<Connection<Row>>(`${name}Connection`).implement({
     description: `A range of a list of ${names}.`,
     fields: (t) => ({
@@ -57,6 +81,12 @@ export function defineConnection<Row extends object>(
       totalCount: t.int({
         description: `Items in the whole list: all ${names} of it that the viewer may see.`,
         resolve: ({ list }) => list.count(),
+      }),
+      ...(isSearched && {
+        searchTooShort: t.boolean({
+          ...searchTooShort,
+          resolve: (connection) => connection.searchTooShort ?? false,
+        }),
       }),
     }),
   });

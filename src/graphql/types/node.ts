@@ -1,4 +1,5 @@
 // Node, node(id), nodes(ids), and global ids. @see https://relay.dev/graphql/objectidentification.htm
+import type { InputShapeFromFields } from '@pothos/core';
 import { decodeGlobalID, encodeGlobalID } from '@pothos/plugin-relay';
 import { cut } from '../../errors.ts';
 import { builder } from '../builder.ts';
@@ -33,14 +34,35 @@ export function globalIdOf(type: NodeType, id: number): string {
   return encodeGlobalID(type, id);
 }
 
-/** @throws GraphQLError that names the argument when it is malformed, or an id of another type */
-export function readGlobalId(type: NodeType, text: string, name = 'id'): number {
-  const found = parse(text, name);
+/**
+ * @param advice what to do with a number
+ * @throws GraphQLError that names the argument when it is malformed, or an id of another type
+ */
+export function readGlobalId(type: NodeType, text: string, name: string, advice = ''): number {
+  const found = parse(text, name, advice);
   if (found.type === type) return found.id;
   throw badUserInput(`${name} is an id of type ${found.type}, but it must be one of type ${type}.`);
 }
 
-function parse(text: string, name: string) {
+/** Of what names one object by its id or its number. */
+export const identityArguments = builder.args((t) => ({
+  id: t.id({ description: 'Its global identifier.' }),
+  databaseId: t.int({ description: 'Its number, instead of `id`.' }),
+}));
+
+/** @throws GraphQLError unless exactly one of both is given */
+export function readIdentity(
+  type: NodeType,
+  { id, databaseId }: InputShapeFromFields<typeof identityArguments>,
+): number {
+  const isId = typeof id === 'string';
+  if (isId === (typeof databaseId === 'number')) {
+    throw badUserInput('Give exactly one of id and databaseId.');
+  }
+  return isId ? readGlobalId(type, id, 'id', ' For a number, use databaseId.') : Number(databaseId);
+}
+
+function parse(text: string, name: string, advice: string) {
   try {
     if (text.length > maxIdLength) throw new RangeError();
     const decoded = decodeGlobalID(text);
@@ -53,10 +75,10 @@ function parse(text: string, name: string) {
     // Not base64 of a type and an id.
   }
   const shown = JSON.stringify(cut(text, 50));
-  throw badUserInput(
-    `${name} is not an id of this service: ${shown}. For a number, use databaseId.`,
-  );
+  throw badUserInput(`${name} is not an id of this service: ${shown}.${advice}`);
 }
+
+const adviceForNodes = ' For a number, use outfit(databaseId:) or user(databaseId:).';
 
 function load({ type, id }: ReturnType<typeof parse>, context: Context) {
   return loaders[type](id, context);
@@ -68,7 +90,7 @@ builder.queryField('node', (t) =>
     nullable: true,
     description: 'The object with this id; null if the viewer can see none.',
     args: { id: t.arg.id({ required: true, description: 'The id of a node.' }) },
-    resolve: (_root, { id }, context) => load(parse(id, 'id'), context),
+    resolve: (_root, { id }, context) => load(parse(id, 'id', adviceForNodes), context),
   }),
 );
 
@@ -86,7 +108,7 @@ builder.queryField('nodes', (t) =>
         throw badUserInput(`ids must be at most ${maxNodes}, but they are ${ids.length}.`);
       }
       // Parsed before the first load: an error after it would leave unhandled rejections, which end the process.
-      const parsed = ids.map((id, index) => parse(id, `ids[${index}]`));
+      const parsed = ids.map((id, index) => parse(id, `ids[${index}]`, adviceForNodes));
       return Promise.all(parsed.map((one) => load(one, context)));
     },
   }),

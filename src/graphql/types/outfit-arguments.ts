@@ -10,11 +10,20 @@ import {
   simplifyOrdering,
 } from '../../outfits/ordering.ts';
 import { builder, DateTime } from '../builder.ts';
-import { badUserInput, searchTooShort } from '../errors.ts';
+import { badUserInput } from '../errors.ts';
 import { readGlobalId } from './node.ts';
 import { Device } from './outfit-input.ts';
 
 const maxValues = 100;
+
+/** REST refuses what is too short: its lists have no place to say so. */
+export function refuseShortSearch(text: string): string | undefined {
+  const short = readWords(text).find((word) => !isSearchable(word));
+  return (
+    short &&
+    `has a word that is too short to be found: ${JSON.stringify(short)}. Give words of three characters or more.`
+  );
+}
 
 const alternatives = `At most ${maxValues}; [] matches nothing.`;
 const slow =
@@ -49,10 +58,21 @@ export const OutfitFilter = builder.inputType('OutfitFilter', {
       description: `With one of these hashtags in the title or description, with or without \`#\`, in upper or lower case. ${alternatives}`,
     }),
     search: t.string({
-      description: `Words, separated by white space, that all occur in the title or description: anywhere, in upper or lower case, at most ${maxLength} characters together. A word has three characters or more, but one is enough in Chinese, Japanese, Korean, Thai and the like, and of emoji: a shorter one is an error with the code SEARCH_TOO_SHORT. White space alone is ignored.`,
+      description: `Words, separated by white space, that all occur in the title or description: anywhere, in upper or lower case, at most ${maxLength} characters together. A word has three characters or more, but one is enough in Chinese, Japanese, Korean, Thai and the like, and of emoji: with a shorter one the list is empty, and says so by its field \`searchTooShort\` (in REST it is a 400). White space alone is ignored.`,
+      extensions: { refuse: refuseShortSearch },
     }),
   }),
 });
+
+/** Whether a list is empty because its search has a word that is too short. */
+export function isTooShort({ words }: Filter): boolean {
+  return words?.length === 0;
+}
+
+export const searchTooShort = {
+  description:
+    'Whether the list is empty because a word of the search is too short to be found: ask for more letters.',
+} as const;
 
 type Input = InputShapeFromTypeParam<typeof builder.$inferSchemaTypes, typeof OutfitFilter, false>;
 
@@ -60,7 +80,9 @@ type Input = InputShapeFromTypeParam<typeof builder.$inferSchemaTypes, typeof Ou
 export function filterOf(input: Input | undefined): Filter {
   if (!input) return {};
   const { ids, quality, creationDevices } = input;
-  const userIds = readList('userIds', input.userIds, (id, name) => readGlobalId('User', id, name));
+  const userIds = readList('userIds', input.userIds, (id, name) =>
+    readGlobalId('User', id, name, ' For numbers, use userDatabaseIds.'),
+  );
   const numbers = readList('userDatabaseIds', input.userDatabaseIds, (id) => id);
   return {
     ids: readList('ids', ids, (id, name) => readGlobalId('Outfit', id, name)),
@@ -87,7 +109,7 @@ function readHashtag(text: string, name: string): string {
   );
 }
 
-/** The words of a search; undefined: none. @throws GraphQLError that names the argument of an invalid search */
+/** The words of a search; undefined: none; []: one is too short. @throws GraphQLError that names the argument of an invalid search */
 export function readSearch(name: string, text: string | null | undefined): string[] | undefined {
   if (text === null || text === undefined) return undefined;
   if (isLonger(text, maxLength)) {
@@ -98,13 +120,8 @@ export function readSearch(name: string, text: string | null | undefined): strin
     throw badUserInput(`${name} must be Unicode text without NUL characters.`);
   }
   const words = readWords(text);
-  const short = words.find((word) => !isSearchable(word));
-  if (short !== undefined) {
-    throw searchTooShort(
-      `${name} has a word that is too short to be found: ${JSON.stringify(short)}. Give words of three characters or more.`,
-    );
-  }
-  return words.length === 0 ? undefined : words;
+  if (words.length === 0) return undefined;
+  return words.every(isSearchable) ? words : [];
 }
 
 function readList<Value, Read>(

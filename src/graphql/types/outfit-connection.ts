@@ -1,19 +1,31 @@
 // Connections of outfits: outfitConnection(...), and outfitConnection and likedOutfits of a user.
 import type { InputShapeFromFields } from '@pothos/core';
+import type { OutfitFilter as FilterOfList } from '../../outfits/filter.ts';
 import { createOutfitList, type OutfitList } from '../../outfits/lists/list.ts';
 import { sortKeyOf } from '../../outfits/ordering.ts';
+import type { OutfitRow } from '../../outfits/row.ts';
 import type { Visibility } from '../../outfits/visibility.ts';
 import { builder } from '../builder.ts';
 import { type Context, visibleLikes } from '../context.ts';
 import type { WeighFilter } from '../engine/cost.ts';
 import { countItems, defineConnection, resolveConnection } from './connection.ts';
 import { Outfit } from './outfit.ts';
-import { filterOf, OutfitFilter, OutfitOrdering, orderingOf } from './outfit-arguments.ts';
+import {
+  filterOf,
+  isTooShort,
+  OutfitFilter,
+  OutfitOrdering,
+  orderingOf,
+} from './outfit-arguments.ts';
 import { weighFilter, weighFilterOfUser } from './outfit-page.ts';
 import { User } from './user.ts';
 import { Viewer } from './viewer.ts';
 
-const OutfitConnection = defineConnection(Outfit, 'outfits');
+const names = { names: 'outfits', isSearched: true } as const;
+const OutfitConnection = defineConnection(Outfit, { ...names, name: 'Outfit' });
+const LikedOutfitConnection = defineConnection(Outfit, {
+  ...{ ...names, name: 'LikedOutfit', isOfLikes: true },
+});
 
 const connectionArguments = builder.args((t) => ({
   ...t.connectionArgs(),
@@ -35,10 +47,8 @@ builder.queryField('outfitConnection', (t) =>
     args: connectionArguments,
     extensions: { countItems, weighFilter },
     resolve: (_root, args, context) =>
-      resolveOutfits(
-        createOutfitList(context.read, context.visibility, filterOf(args.filter)),
-        args,
-        context,
+      resolveOutfits(args, context, (filter) =>
+        createOutfitList(context.read, context.visibility, filter),
       ),
   }),
 );
@@ -51,7 +61,7 @@ builder.prismaObjectField(User, 'outfitConnection', (t) =>
     args: connectionArguments,
     extensions: { countItems, weighFilter: weighFilterOfUser },
     resolve: ({ id }, args, context) =>
-      resolveOutfits(context.userLists(id, filterOf(args.filter)), args, context),
+      resolveOutfits(args, context, (filter) => context.userLists(id, filter)),
   }),
 );
 
@@ -64,13 +74,14 @@ function resolveLiked(
   likes: Visibility,
   context: Context,
 ) {
-  const filter = { ...filterOf(args.filter), liked: likes };
-  return resolveOutfits(context.userLists(userId, filter), args, context);
+  return resolveOutfits(args, context, (filter) =>
+    context.userLists(userId, { ...filter, liked: likes }),
+  );
 }
 
 builder.objectField(Viewer, 'likedOutfits', (t) =>
   t.field({
-    type: OutfitConnection,
+    type: LikedOutfitConnection,
     nullable: true,
     description: 'The visible outfits that the viewer likes, as a Relay connection.',
     args: connectionArguments,
@@ -81,7 +92,7 @@ builder.objectField(Viewer, 'likedOutfits', (t) =>
 
 builder.prismaObjectField(User, 'likedOutfits', (t) =>
   t.field({
-    type: OutfitConnection,
+    type: LikedOutfitConnection,
     nullable: true,
     description:
       'The visible outfits that this user likes, as a Relay connection. Likes are private: others than the user see those of their own outfits only, unless LIKERS=public.',
@@ -91,7 +102,14 @@ builder.prismaObjectField(User, 'likedOutfits', (t) =>
   }),
 );
 
-function resolveOutfits(list: OutfitList, args: ConnectionArguments, context: Context) {
+async function resolveOutfits(
+  args: ConnectionArguments,
+  context: Context,
+  listOf: (filter: FilterOfList) => OutfitList,
+) {
   const ordering = orderingOf(args.ordering);
-  return resolveConnection(list, args, ordering, (row) => sortKeyOf(row, ordering.field), context);
+  const filter = filterOf(args.filter);
+  const keyOf = (row: OutfitRow) => sortKeyOf(row, ordering.field);
+  const found = await resolveConnection(listOf(filter), args, ordering, keyOf, context);
+  return { ...found, searchTooShort: isTooShort(filter) };
 }

@@ -1,6 +1,12 @@
 // CreateOutfitInput, UpdateOutfitInput, InputError, Device.
 import type { InputFieldBuilder } from '@pothos/core';
-import { devices, type InputError, maxLength } from '../../outfits/writes/input.ts';
+import {
+  devices,
+  type InputError,
+  type InputErrorCode,
+  inputErrorCodes,
+  maxLength,
+} from '../../outfits/writes/input.ts';
 import { builder } from '../builder.ts';
 
 export const Device = builder.enumType('Device', {
@@ -12,12 +18,26 @@ export const Device = builder.enumType('Device', {
   },
 });
 
+const codes = Object.entries(inputErrorCodes).map(
+  ([code, description]) => [code, { value: code as InputErrorCode, description }] as const,
+);
+
+const InputErrorCodeRef = builder.enumType('InputErrorCode', {
+  description: 'What is wrong with the value of an input field.',
+  values: Object.fromEntries(codes),
+});
+
 export const InputErrorRef = builder.objectRef<InputError>('InputError').implement({
-  description: 'Validation errors of one input field, to be shown beside it.',
+  description:
+    'What is wrong with the value of one input field, to be shown beside it. A field has one error for each code.',
   fields: (t) => ({
     field: t.exposeString('field', { description: 'Name of the field in the input.' }),
+    code: t.expose('code', {
+      type: InputErrorCodeRef,
+      description: 'For programs, such as an app that shows sentences of its own language.',
+    }),
     messages: t.exposeStringList('messages', {
-      description: 'Error messages, one sentence each.',
+      description: 'For people: a sentence that names the rule, seldom two.',
     }),
   }),
 });

@@ -24,7 +24,7 @@ import {
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { forbidden, notFound } from '../errors.ts';
-import { globalIdOf, readGlobalId } from './node.ts';
+import { globalIdOf, identityArguments, readIdentity } from './node.ts';
 import { Outfit } from './outfit.ts';
 import { CreateOutfitInput, InputErrorRef, UpdateOutfitInput } from './outfit-input.ts';
 
@@ -58,8 +58,6 @@ const payload = (name: string, description: string) =>
 const CreateOutfitPayload = payload('CreateOutfitPayload', 'Result of createOutfit.');
 const UpdateOutfitPayload = payload('UpdateOutfitPayload', 'Result of updateOutfit.');
 
-const outfitId = { required: true, description: 'Global identifier of the outfit.' } as const;
-
 builder.mutationField('createOutfit', (t) =>
   t.field({
     type: CreateOutfitPayload,
@@ -92,13 +90,13 @@ builder.mutationField('updateOutfit', (t) =>
     description:
       'Changes an outfit of the viewer, and sets its modified and modificationDevice. The outfit of another user is an error with the code FORBIDDEN, except for staff.',
     args: {
-      id: t.arg.id(outfitId),
+      ...identityArguments,
       input: t.arg({ type: UpdateOutfitInput, required: true, description: 'The changes.' }),
     },
-    resolve: async (_root, { id: globalId, input: given }, context) => {
+    resolve: async (_root, { input: given, ...identity }, context) => {
       const input = omitNulls(given, 'video');
       const { userId, isStaff } = requireViewer(context);
-      const id = readGlobalId('Outfit', globalId);
+      const id = readIdentity('Outfit', identity);
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
       const own = { id, userId, isStaff };
@@ -128,10 +126,10 @@ builder.mutationField('deleteOutfit', (t) =>
     nullable: true,
     description:
       'Deletes an outfit of the viewer; that of another user is FORBIDDEN, except for staff.',
-    args: { id: t.arg.id(outfitId) },
-    resolve: async (_root, { id: globalId }, context) => {
+    args: identityArguments,
+    resolve: async (_root, identity, context) => {
       const { userId, isStaff } = requireViewer(context);
-      const id = readGlobalId('Outfit', globalId);
+      const id = readIdentity('Outfit', identity);
       const own = { id, userId, isStaff };
       const { userId: ownerId } = await mapErrors(deleteOutfit(context, own));
       logStaff(context, 'deleted', id, ownerId);
@@ -157,10 +155,10 @@ for (const [name, description] of Object.entries(likeMutations)) {
       type: LikePayload,
       nullable: true,
       description,
-      args: { id: t.arg.id(outfitId) },
-      resolve: async (_root, { id: globalId }, context) => {
+      args: identityArguments,
+      resolve: async (_root, identity, context) => {
         const { userId } = requireViewer(context);
-        const like = { id: readGlobalId('Outfit', globalId), userId, liked: name === 'likeOutfit' };
+        const like = { id: readIdentity('Outfit', identity), userId, liked: name === 'likeOutfit' };
         return { outfit: await mapErrors(setLike(context.read, like, context.visibility)) };
       },
     }),

@@ -1,16 +1,32 @@
 // Numbered pages (OutfitPage): outfits(...), User.outfits(...).
 import type { InputShapeFromFields } from '@pothos/core';
-import { createOutfitList, type OutfitPage as Page, weightOf } from '../../outfits/lists/list.ts';
-import type { PageRequest } from '../../outfits/lists/statements.ts';
+import type { OutfitFilter as FilterOfList } from '../../outfits/filter.ts';
+import {
+  createOutfitList,
+  type OutfitList,
+  type OutfitPage,
+  weightOf,
+} from '../../outfits/lists/list.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import type { CountItems, WeighFilter } from '../engine/cost.ts';
 import { badUserInput, pageNotFound } from '../errors.ts';
 import { Outfit } from './outfit.ts';
-import { filterOf, OutfitFilter, OutfitOrdering, orderingOf } from './outfit-arguments.ts';
+import {
+  filterOf,
+  isTooShort,
+  OutfitFilter,
+  OutfitOrdering,
+  orderingOf,
+  searchTooShort,
+} from './outfit-arguments.ts';
 import { User } from './user.ts';
 
-function pageCountOf({ count, pageSize }: Page): number {
+interface Page extends OutfitPage {
+  readonly searchTooShort: boolean;
+}
+
+function pageCountOf({ count, pageSize }: OutfitPage): number {
   return Math.max(1, Math.ceil(count / pageSize));
 }
 
@@ -18,7 +34,7 @@ function pageNumberOf({ offset, pageSize }: Page): number {
   return Math.floor(offset / pageSize) + 1;
 }
 
-const OutfitPage = builder.objectRef<Page>('OutfitPage').implement({
+const OutfitPageRef = builder.objectRef<Page>('OutfitPage').implement({
   description: 'One page of a numbered list of outfits.',
   fields: (t) => ({
     count: t.exposeInt('count', { description: 'Outfits in the whole list, across all pages.' }),
@@ -53,6 +69,7 @@ const OutfitPage = builder.objectRef<Page>('OutfitPage').implement({
       description: 'The outfits of this page.',
       resolve: ({ rows }) => [...rows],
     }),
+    searchTooShort: t.exposeBoolean('searchTooShort', searchTooShort),
   }),
 });
 
@@ -98,36 +115,34 @@ type PageArguments = InputShapeFromFields<typeof pageArguments>;
 
 builder.queryField('outfits', (t) =>
   t.field({
-    type: OutfitPage,
+    type: OutfitPageRef,
     nullable: true,
     description: 'One page of all outfits; past the end, the error PAGE_NOT_FOUND.',
     args: pageArguments,
     extensions: { countItems, weighFilter },
     resolve: (_root, args, context) =>
-      resolvePage(
-        args,
-        context,
-        createOutfitList(context.read, context.visibility, filterOf(args.filter)).page,
+      resolvePage(args, context, (filter) =>
+        createOutfitList(context.read, context.visibility, filter),
       ),
   }),
 );
 
 builder.prismaObjectField(User, 'outfits', (t) =>
   t.field({
-    type: OutfitPage,
+    type: OutfitPageRef,
     nullable: true,
     description: 'One page of the outfits of this user.',
     args: pageArguments,
     extensions: { countItems, weighFilter: weighFilterOfUser },
     resolve: ({ id }, args, context) =>
-      resolvePage(args, context, context.userLists(id, filterOf(args.filter)).page),
+      resolvePage(args, context, (filter) => context.userLists(id, filter)),
   }),
 );
 
 async function resolvePage(
   args: PageArguments,
   { config }: Context,
-  find: (request: PageRequest) => Promise<Page>,
+  listOf: (filter: FilterOfList) => OutfitList,
 ): Promise<Page> {
   const { ordering, page, last, offset } = args;
   if (typeof page === 'number' && last) throw badUserInput('Give either page or last, not both.');
@@ -145,10 +160,14 @@ async function resolvePage(
   }
   const pageSize = args.pageSize ?? config.pageSize;
   const start = last ? 'last' : (offset ?? ((page ?? 1) - 1) * pageSize);
-  const found = await find({ ordering: orderingOf(ordering), offset: start, pageSize });
+  const filter = filterOf(args.filter);
+  const request = { ordering: orderingOf(ordering), offset: start, pageSize } as const;
+  const found = await listOf(filter).page(request);
+  // A page of any number: the next letter of the search decides which there are.
+  if (isTooShort(filter)) return { ...found, offset: 0, searchTooShort: true };
   const pageCount = pageCountOf(found);
   if (typeof page === 'number' && page > pageCount) {
     throw pageNotFound(`Page ${page} does not exist: the last page is ${pageCount}.`);
   }
-  return found;
+  return { ...found, searchTooShort: false };
 }

@@ -1,9 +1,14 @@
 // Outfit: outfit(...).
+import { hashtagsIn } from '../../outfits/filter.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
+import { devices } from '../../outfits/writes/input.ts';
 import { builder, DateTime } from '../builder.ts';
-import { badUserInput } from '../errors.ts';
-import { globalIdOf, Node, readGlobalId } from './node.ts';
+import { globalIdOf, identityArguments, Node, readIdentity } from './node.ts';
+import { Device } from './outfit-input.ts';
 import { User } from './user.ts';
+
+/** Null for none, and for one that an import has brought and nobody can choose here. */
+const deviceOf = (name: string) => devices.find((device) => device === name) ?? null;
 
 export const Outfit = builder.prismaObject('Outfit', {
   interfaces: [Node],
@@ -17,6 +22,18 @@ export const Outfit = builder.prismaObject('Outfit', {
     databaseId: t.exposeInt('id', { description: 'Number of the outfit: its `id` in REST.' }),
     title: t.exposeString('title'),
     description: t.exposeString('description'),
+    hashtags: t.stringList({
+      description:
+        'The hashtags of the title and the description, in their order, each once and without `#`. The filter `hashtags` finds the outfit by them.',
+      resolve: ({ title, description }) => hashtagsIn(`${title}\n${description}`),
+    }),
+    url: t.string({
+      nullable: true,
+      description:
+        'Its page for people, as a link to share: absolute with the setting PUBLIC_URL, else a path on this host. Null where pages are switched off.',
+      resolve: ({ id }, _args, { config }) =>
+        config.browsable ? `${config.publicUrl ?? ''}/outfits/${id}` : null,
+    }),
     imageKey: t.string({
       description: 'Absolute URL of the image.',
       resolve: (outfit, _args, { config }) => `${config.mediaUrl}/${outfit.imageKey}`,
@@ -26,7 +43,9 @@ export const Outfit = builder.prismaObject('Outfit', {
         'Absolute URL of the image as it was uploaded; the same as imageKey for most outfits.',
       resolve: (outfit, _args, { config }) => `${config.mediaUrl}/${outfit.imageOriginalKey}`,
     }),
-    complete: t.exposeBoolean('complete'),
+    complete: t.exposeBoolean('complete', {
+      deprecationReason: 'It is true for every outfit; REST has it for old apps.',
+    }),
     likes: t.int({
       description: 'Number of likes, 0 or more.',
       resolve: (outfit) => (outfit as OutfitRow).likes,
@@ -41,6 +60,7 @@ export const Outfit = builder.prismaObject('Outfit', {
     backgroundImage: t.string({
       nullable: true,
       description: 'Always null: no outfit has a background image.',
+      deprecationReason: 'It is null for every outfit; REST has it for old apps.',
       resolve: () => null,
     }),
     backgroundColor: t.exposeString('backgroundColor'),
@@ -57,7 +77,20 @@ export const Outfit = builder.prismaObject('Outfit', {
       description: 'When the owner last changed it; equal to created if never.',
     }),
     creationDevice: t.exposeString('creationDevice'),
+    creationDeviceType: t.field({
+      type: Device,
+      nullable: true,
+      description: 'creationDevice as inputs and filters have it; null for an unknown one.',
+      resolve: ({ creationDevice }) => deviceOf(creationDevice),
+    }),
     modificationDevice: t.exposeString('modificationDevice'),
+    modificationDeviceType: t.field({
+      type: Device,
+      nullable: true,
+      description:
+        'modificationDevice as inputs have it; null for an unknown one, and if there was no change.',
+      resolve: ({ modificationDevice }) => deviceOf(modificationDevice),
+    }),
   }),
 });
 
@@ -65,17 +98,8 @@ builder.queryField('outfit', (t) =>
   t.field({
     type: Outfit,
     nullable: true,
-    description: 'One visible outfit or null, by exactly one of id and number.',
-    args: {
-      id: t.arg.id({ description: 'Global identifier of the outfit.' }),
-      databaseId: t.arg.int({ description: 'Number of the outfit.' }),
-    },
-    resolve: (_root, { id, databaseId }, { records }) => {
-      const byNumber = typeof databaseId === 'number';
-      if (byNumber === (typeof id === 'string')) {
-        throw badUserInput('Give either id or databaseId, not both and not neither.');
-      }
-      return records.outfits.load(byNumber ? databaseId : readGlobalId('Outfit', id ?? ''));
-    },
+    description: 'The outfit with this id or this number; null if the viewer can see none.',
+    args: identityArguments,
+    resolve: (_root, args, { records }) => records.outfits.load(readIdentity('Outfit', args)),
   }),
 );

@@ -12,9 +12,19 @@ export const User = builder.prismaObject('User', {
     }),
     databaseId: t.exposeInt('id', { description: 'Number of the user: its `id` in REST.' }),
     avatarKey: t.exposeString('avatarKey'),
+    avatarUrl: t.string({
+      nullable: true,
+      description: 'Absolute URL of the avatar, or null.',
+      resolve: ({ avatarKey }, _args, { config }) =>
+        avatarKey === '' ? null : `${config.mediaUrl}/${avatarKey}`,
+    }),
     username: t.exposeString('username'),
     firstName: t.exposeString('firstName'),
     lastName: t.exposeString('lastName'),
+    likesReceived: t.int({
+      description: 'Likes of all their outfits that the viewer may see, at most 2147483647.',
+      resolve: ({ id }, _args, { userLists }) => userLists(id, {}).likes(),
+    }),
   }),
 });
 
@@ -35,7 +45,10 @@ builder.queryField('user', (t) =>
       if (given.length !== 1) {
         throw badUserInput('Give exactly one of id, databaseId and username.');
       }
-      const number = typeof id === 'string' ? readGlobalId('User', id) : databaseId;
+      const number =
+        typeof id === 'string'
+          ? readGlobalId('User', id, 'id', ' For a number, use databaseId.')
+          : databaseId;
       if (typeof number === 'number') {
         return prisma.user.findUnique({ where: { id: number } });
       }

@@ -105,6 +105,13 @@ export function dependenciesOfCount(membership: Membership): Dependencies | unde
   });
 }
 
+export function dependenciesOfLikes(membership: Membership): Dependencies | undefined {
+  return dependenciesOfList(membership, [], {
+    columns: columnBits.likes,
+    invalidates: (before, after) => !before !== !after || before?.likes !== after?.likes,
+  });
+}
+
 export function dependenciesOfPage(
   membership: Membership,
   { field, direction }: Ordering,

@@ -8,6 +8,7 @@ import { type FlatRow, type OutfitRow, rowOf } from '../row.ts';
 import type { Visibility } from '../visibility.ts';
 import {
   dependenciesOfCount,
+  dependenciesOfLikes,
   dependenciesOfPage,
   dependenciesOfRange,
   type Membership,
@@ -18,6 +19,7 @@ import {
   beyond,
   countStatement,
   type KeysetPageRequest,
+  likesStatement,
   type PageRequest,
   pageStatement,
   rangeStatement,
@@ -67,8 +69,8 @@ export function createOutfitList(
   };
 }
 
-const emptyList: OutfitList = {
-  page: async (request) => pageOf([], request),
+export const emptyList = {
+  page: async (request: PageRequest) => pageOf([], request),
   keysetPage: async () => [],
   count: async () => 0,
 };
@@ -82,7 +84,12 @@ export async function hasRowAt(
   return (await list.keysetPage(beyond(ordering, key, side))).length > 0;
 }
 
-export type UserLists = (userId: number, filter: OutfitFilter) => OutfitList;
+export interface UserList extends OutfitList {
+  /** The sum of the likes of its outfits, if there is no filter. */
+  readonly likes: () => Promise<number>;
+}
+
+export type UserLists = (userId: number, filter: OutfitFilter) => UserList;
 
 /** Lists of several users. */
 export function createUserLists(read: ReadRows, visibility: Visibility): UserLists {
@@ -96,11 +103,13 @@ export function createUserLists(read: ReadRows, visibility: Visibility): UserLis
   const pages = createLoader(readPage);
   const ranges = createLoader(readRange);
   const counts = createLoader(readCounts);
+  const likes = createLoader(readLikes);
   return (userId, filter) => ({
     page: async (request) => pageOf(await pages(userId, filter, request), request),
     keysetPage: async (request) =>
       inOrder((await ranges(userId, filter, request)).map(rowOf), request.from),
     count: async () => (await counts(userId, filter, undefined))[0]?.count ?? 0,
+    likes: async () => (await likes(userId, filter, undefined))[0]?.likes ?? 0,
   });
 }
 
@@ -168,6 +177,10 @@ function readRange(read: ReadRows, scope: Scope, request: KeysetPageRequest): Pr
 
 function readCounts(read: ReadRows, scope: Scope): Promise<Counted[]> {
   return run(read, countStatement(scope), scope, dependenciesOfCount);
+}
+
+function readLikes(read: ReadRows, scope: Scope): Promise<(Owned & { readonly likes: number })[]> {
+  return run(read, likesStatement(scope), scope, dependenciesOfLikes);
 }
 
 function run<Row extends Owned>(

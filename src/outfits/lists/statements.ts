@@ -343,6 +343,27 @@ export function countStatement(scope: Scope): Statement {
   return planned(parts, countOf(found));
 }
 
+/** The sum of the likes of each user, by the index of their likes. */
+export function likesStatement(scope: Scope): Statement {
+  const parts = partsOf(scope);
+  const isVisible = visibleOf(scope.visibility, parts.viewer, 'owner.id');
+  return prepared(
+    parts,
+    'likes',
+    () => `
+    SELECT owner.id AS "ownerId", likes
+    FROM ${parts.owners} CROSS JOIN LATERAL (
+      SELECT least(coalesce(sum(s.likes), 0), 2147483647)::int AS likes
+      FROM outfit_like_counts s WHERE s.user_id = owner.id AND ${isVisible}
+    ) total`,
+  );
+}
+
+/** A column: when this user liked this outfit. */
+export function likedAt(outfit: string, user: string): string {
+  return `(SELECT g.created FROM outfit_likes g WHERE g.outfit_id = ${outfit} AND g.user_id = ${user}) AS "likedAt"`;
+}
+
 /** A keyset page. Costs the rows read, at any position; matches of a selective filter are materialized. */
 export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statement {
   const range = scope.users ? undefined : rangeOf(scope.filter);
@@ -377,7 +398,7 @@ function keysetStatement(scope: Scope, request: KeysetPageRequest): Statement {
     return planned(
       parts,
       `
-    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}${rowColumns}
+    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}${filter.liked ? `${likedAt('o.id', 'owner.id')}, ` : ''}${rowColumns}
     FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}(
       ${materializeMatches(parts, reading, bounds)}
       SELECT id FROM matched s ORDER BY ${orderBy(reading, 's', 's')} ${slice}

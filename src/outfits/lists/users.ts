@@ -6,19 +6,28 @@ import type { User } from '../../generated/prisma/client.ts';
 import { createValues, type Values } from '../filter.ts';
 import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
 import { columnsOfUser } from './by-id.ts';
-import { type Counted, createListLoader, inOrder, type Owned, type RangeList } from './list.ts';
-import { type KeysetPageRequest, ownersIn } from './statements.ts';
+import {
+  type Counted,
+  createListLoader,
+  emptyList,
+  inOrder,
+  type Owned,
+  type RangeList,
+} from './list.ts';
+import { type KeysetPageRequest, likedAt, ownersIn } from './statements.ts';
 
 /** Where a statement finds the ids of users. */
 interface Source {
   /** For the lists of several owners: the column of the owner, and the FROM items before those of each list. */
   readonly owner?: string;
   readonly owners?: string;
+  readonly likedAt?: string;
   readonly ids: string;
 }
 
-/** The users in whose names all words occur. @param words as `readWords` gives them */
+/** The users in whose names all words occur; without words, none. @param words as `readWords` gives them */
 export function createUserSearch(read: ReadRows, words: readonly string[]): RangeList<User> {
+  if (words.length === 0) return emptyList;
   const find = <Row extends object>(build: (source: Source, add: Values['add']) => string) => {
     const { list, add } = createValues();
     const text = build({ ids: matching(words, add) }, add);
@@ -34,7 +43,9 @@ export function createUserSearch(read: ReadRows, words: readonly string[]): Rang
   };
 }
 
-export type Likers = (outfitId: number, likes: Visibility) => RangeList<User>;
+export type Likers = (outfitId: number, likes: Visibility) => RangeList<Liker>;
+
+type Liker = User & { readonly likedAt: bigint | null };
 
 /** The users who like an outfit, as far as the outfit and these likes are visible. Any commit may change them. */
 export function createLikers(read: ReadRows, visibility: Visibility): Likers {
@@ -50,7 +61,7 @@ export function createLikers(read: ReadRows, visibility: Visibility): Likers {
     return read<Row>(text, list, { access });
   };
   const ranges = createListLoader((outfits, likes: Visibility, request: KeysetPageRequest) =>
-    find<User & Owned>(outfits, likes, 'bounded', (source, add) => rangeOf(source, request, add)),
+    find<Liker & Owned>(outfits, likes, 'bounded', (source, add) => rangeOf(source, request, add)),
   );
   const counts = createListLoader((outfits, likes: Visibility, _request: undefined) =>
     find<Counted>(outfits, likes, 'unbounded', countOf),
@@ -74,6 +85,7 @@ function likersOf(
   const range = viewer && ` AND l.user_id BETWEEN ${end('-2147483648')} AND ${end('2147483647')}`;
   return {
     owner: 'owner.id AS "ownerId", ',
+    likedAt: `${likedAt('owner.id', 'u.id')}, `,
     owners: `${ownersIn(outfits, add)} JOIN outfits s ON s.id = owner.id AND ${isVisible} CROSS JOIN LATERAL `,
     ids: `SELECT l.user_id AS id FROM outfit_likes l WHERE l.outfit_id = s.id${range}`,
   };
@@ -97,7 +109,7 @@ function countOf({ owner = '', owners = '', ids }: Source): string {
 }
 
 function rangeOf(
-  { owner = '', owners = '', ids }: Source,
+  { owner = '', owners = '', likedAt = '', ids }: Source,
   { after, before, limit, from }: KeysetPageRequest,
   add: Values['add'],
 ): string {
@@ -108,7 +120,7 @@ function rangeOf(
     ...(before ? [`id < ${add(before.id)}::int`] : []),
   ].join(' AND ');
   return `
-    SELECT ${owner}${columnsOfUser}
+    SELECT ${owner}${likedAt}${columnsOfUser}
     FROM ${owners}(SELECT id FROM (${ids}) found WHERE ${bounds} ORDER BY ${order} LIMIT ${add(limit)}::int) place
     JOIN users u ON u.id = place.id
     ORDER BY u.${order}`;

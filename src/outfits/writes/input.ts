@@ -1,4 +1,4 @@
-// Validation of written outfits, with the error messages of Django REST Framework, which legacy apps display.
+// Validation of written outfits. REST has the sentences of Django REST Framework for the codes (rest/create.ts).
 import { z } from 'zod';
 import type { Config } from '../../config.ts';
 import { isLonger } from '../length.ts';
@@ -19,8 +19,23 @@ export type OutfitInput = {
   readonly [Field in keyof CheckedInput]?: CheckedInput[Field] | null | undefined;
 };
 
+export const inputErrorCodes = {
+  REQUIRED: 'The field is missing, and has no default.',
+  BLANK: 'The field is empty, which it must not be.',
+  TOO_LONG: 'The text has more characters than the field allows.',
+  FORBIDDEN_CHARACTERS: 'The text has a NUL character or a lone surrogate.',
+  FOREIGN_URL: 'The URL is not below the media host; of a video, below the video host.',
+  INVALID_KEY: 'The path of the file is none that an image or a video can have.',
+  INVALID_COLOR: 'It is not a lower-case hex colour.',
+} as const;
+
+export type InputErrorCode = keyof typeof inputErrorCodes;
+
+/** What is wrong with a field by one code. */
 export interface InputError {
   readonly field: string;
+  readonly code: InputErrorCode;
+  /** Several of FORBIDDEN_CHARACTERS only. */
   readonly messages: readonly string[];
 }
 
@@ -41,9 +56,10 @@ export function checkChanges(input: OutfitInput, bases: Bases): Checked<CheckedI
   return check(changes, input, bases);
 }
 
-function missing({ input }: { readonly input?: unknown }): string {
-  return input === null ? 'This field may not be null.' : 'This field is required.';
-}
+const required = 'This field is required.';
+
+const fault = (code: InputErrorCode, message: string) =>
+  ({ code: 'custom', message, params: { code } }) as const;
 
 // White space as defined by Python's str.strip: without U+FEFF, with the separators U+001C to U+001F.
 const space =
@@ -58,54 +74,63 @@ function trim(value: string): string {
   return value.slice(0, end).replace(leading, '');
 }
 
-/** @param findIssues returns error messages for the trimmed value */
-const checked = (findIssues: (value: string) => readonly string[]) =>
+/** @param findFaults in the trimmed value */
+const checked = (findFaults: (value: string) => readonly ReturnType<typeof fault>[]) =>
   z
-    .string({ error: missing })
+    .string(required)
     .transform(trim)
     .superRefine((value, { addIssue }) => {
-      for (const message of findIssues(value)) addIssue(message);
+      for (const found of findFaults(value)) addIssue(found);
     });
 
 const text = (max: number) =>
   checked((value) => [
-    ...(isLonger(value, max) ? [`Ensure this field has no more than ${max} characters.`] : []),
+    ...(isLonger(value, max) ? [fault('TOO_LONG', `At most ${max} characters are allowed.`)] : []),
     ...findForbiddenCharacters(value),
   ]);
 
-const formatted = (pattern: RegExp, message: string) =>
+const formatted = (pattern: RegExp, describe: (value: string) => ReturnType<typeof fault>) =>
   checked((value) => {
     if (pattern.test(value)) return [];
     return value === ''
-      ? ['This field may not be blank.']
-      : [...findForbiddenCharacters(value), message];
+      ? [fault('BLANK', 'This field must not be empty.')]
+      : [...findForbiddenCharacters(value), describe(value)];
   });
 
+/** In messages, for the base of the field's URLs. */
+const base = '<base>';
+
+const file = (pattern: RegExp, path: string) =>
+  formatted(pattern, (value) =>
+    /^[a-z][a-z0-9+.-]*:/i.test(value)
+      ? fault('FOREIGN_URL', `The URL must begin with ${base}/.`)
+      : fault('INVALID_KEY', `The URL must be ${base}/${path}, or only that path.`),
+  );
+
 // PostgreSQL rejects NUL, and a lone surrogate would become U+FFFD.
-function findForbiddenCharacters(value: string): string[] {
+function findForbiddenCharacters(value: string) {
   const [surrogate] = /\p{Surrogate}/u.exec(value) ?? [];
   const code = surrogate?.charCodeAt(0).toString(16).toUpperCase();
   return [
     ...(value.includes('\0') ? ['Null characters are not allowed.'] : []),
     ...(code ? [`Surrogate characters are not allowed: U+${code}.`] : []),
-  ];
+  ].map((message) => fault('FORBIDDEN_CHARACTERS', message));
 }
 
-const notAUrl = 'Enter a valid URL.';
+const image = file(imageKey, 'outfits/<uuid>.jpeg or .png');
 
 // The order of the fields on the wire is also the order of the errors.
 const whole = z.object({
   title: text(maxLength.title).exactOptional(),
   description: text(maxLength.description).exactOptional(),
-  imageKey: formatted(imageKey, notAUrl),
-  imageOriginalUrl: formatted(imageKey, notAUrl).exactOptional(),
-  private: z.boolean({ error: missing }).exactOptional(),
-  backgroundColor: formatted(
-    /^(?:|#[0-9a-f]{3}|#[0-9a-f]{6})$/,
-    'This value does not match the required pattern.',
+  imageKey: image,
+  imageOriginalUrl: image.exactOptional(),
+  private: z.boolean(required).exactOptional(),
+  backgroundColor: formatted(/^(?:|#[0-9a-f]{3}|#[0-9a-f]{6})$/, () =>
+    fault('INVALID_COLOR', 'A colour is #rgb or #rrggbb, in lower case, or empty.'),
   ).exactOptional(),
-  video: formatted(videoKey, notAUrl).nullable().exactOptional(),
-  device: z.enum(devices, { error: missing }).exactOptional(),
+  video: file(videoKey, 'outfits_videos/<uuid>.mp4').nullable().exactOptional(),
+  device: z.enum(devices, required).exactOptional(),
 });
 
 const changes = whole.extend({ imageKey: whole.shape.imageKey.exactOptional() });
@@ -128,12 +153,13 @@ function check<Values>(
   const given = Object.entries(keys).filter(([, value]) => value !== undefined);
   const result = schema.safeParse(Object.fromEntries(given));
   if (result.success) return { values: result.data };
-  const { issues } = result.error;
-  const fields = [...new Set(issues.map(({ path }) => String(path[0])))];
-  return {
-    errors: fields.map((field) => ({
-      field,
-      messages: issues.filter(({ path }) => path[0] === field).map(({ message }) => message),
-    })),
-  };
+  const errors = new Map<string, InputError & { readonly messages: string[] }>();
+  for (const issue of result.error.issues) {
+    const field = String(issue.path[0]);
+    const code: InputErrorCode = (issue.code === 'custom' && issue.params?.['code']) || 'REQUIRED';
+    const message = issue.message.replace(base, () => (field === 'video' ? videoUrl : mediaUrl));
+    const key = `${field} ${code}`;
+    errors.set(key, { field, code, messages: [...(errors.get(key)?.messages ?? []), message] });
+  }
+  return { errors: [...errors.values()] };
 }

@@ -23,7 +23,10 @@ export async function* readRecords(
   config: Pick<Config, 'mediaUrl' | 'pageSize' | 'videoUrl'>,
   since?: string,
 ): AsyncGenerator<readonly Buffer[]> {
-  const everything = { ...config, privateOutfits: 'listed', likers: 'private' } as const;
+  const everything = {
+    ...{ ...config, browsable: false, publicUrl: undefined },
+    ...({ privateOutfits: 'listed', likers: 'private' } as const),
+  };
   const contexts = new ContextFactory(everything, { pool, prisma, read });
   const walk = createWalk(() =>
     contexts.createPersonal({ viewer: undefined, idempotencyKey: undefined }),
