@@ -1,4 +1,4 @@
-# docker build . (Docker 23 or newer). A release gives NODE_IMAGE with its digest: docs/versioning.md has the command.
+# docker build . (Docker 23 or newer). A release gives NODE_IMAGE with its digest: CONTRIBUTING.md has the command.
 ARG NODE_IMAGE=node:24-bookworm-slim
 
 FROM ${NODE_IMAGE} AS build

@@ -33,7 +33,7 @@ export class MigrationError extends OperatorError {
 const olderMigration = '0001_outfits';
 /** The first migration raises the same message, for databases that are migrated with another tool. */
 const olderDatabase =
-  'This database was made by a version before 1.0 and cannot be migrated: export its listing with that version, and import the file into a new database (docs/from-before-1.0.md).';
+  'This database was made by a version before 1.0 and cannot be migrated: export its listing with that version, and import the file into a new database (docs/upgrading.md).';
 
 interface Migration {
   readonly name: string;

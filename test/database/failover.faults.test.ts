@@ -1,4 +1,4 @@
-// docs/failover.md: the primary dies, its standby is promoted, and a proxy leads to it, as HAProxy does with Patroni.
+// docs/replicas.md: the primary dies, its standby is promoted, and a proxy leads to it, as HAProxy does with Patroni.
 import { expect, onTestFinished, test } from 'vitest';
 import { baseOf, runServer, stop as stopServer } from '../support/cli/process.ts';
 import { execute } from '../support/databases/connections.ts';

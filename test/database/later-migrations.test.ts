@@ -1,4 +1,4 @@
-// The statements of docs/migrations.md, in their order, on a database that is written meanwhile.
+// The statements of prisma/later-migrations.md, in their order, on a database that is written meanwhile.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -6,7 +6,7 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { root } from '../support/documents/page.ts';
 import { openGateway } from '../support/gateway.ts';
 
-const page = readFileSync(join(root, 'docs/migrations.md'), 'utf8');
+const page = readFileSync(join(root, 'prisma/later-migrations.md'), 'utf8');
 const [trigger, fill, rest, index, ...others] = [...page.matchAll(/^```sql.*?\n(.*?)^```$/gms)].map(
   ([, statement = '']) => statement,
 );

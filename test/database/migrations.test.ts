@@ -184,7 +184,7 @@ describe.each(laneKinds)('on %s', (kind) => {
 
   describe('a database that a version before 1.0 has made', () => {
     const sentence =
-      /^(MigrationError: )?This database was made by a version before 1\.0 and cannot be migrated: export its listing with that version, and import the file into a new database \(docs\/from-before-1\.0\.md\)\.$/;
+      /^(MigrationError: )?This database was made by a version before 1\.0 and cannot be migrated: export its listing with that version, and import the file into a new database \(docs\/upgrading\.md\)\.$/;
     const state = async () => {
       const { rows } = await database.pool.query(
         `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1`,

@@ -130,7 +130,7 @@ test('selectors select what they are meant for', () => {
 
 test('a pod has the time that a shutdown takes, and none is stopped before another one is ready', () => {
   const [, seconds] =
-    /exits with code 0 within (\d+) seconds/.exec(read('docs/running.md').replace(/\s+/g, ' ')) ??
+    /exits with code 0 within (\d+) seconds/.exec(read('docs/install.md').replace(/\s+/g, ' ')) ??
     [];
   const [, delay] = gateway.lifecycle.preStop.exec.command;
   const grace = pod.spec.terminationGracePeriodSeconds;

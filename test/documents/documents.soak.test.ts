@@ -26,16 +26,11 @@ import {
 const empty = new Set([
   'docs/counting.md',
   'docs/importing.md',
-  'docs/switching.md',
   'docs/upgrading.md',
+  ...pages.filter((name) => name.startsWith('docs/switching')),
 ]);
 /** Pages about the embedded database. All others begin with the demonstration set in PostgreSQL, which starts faster. */
-const embedded = new Set([
-  'README.md',
-  'docs/from-before-1.0.md',
-  'docs/running.md',
-  'docs/scaling.md',
-]);
+const embedded = new Set(['README.md', 'docs/install.md', 'docs/scaling.md']);
 
 const scratch = mkdtempSync(join(tmpdir(), 'outfit-docs-test-'));
 const isServer = /(?:npm start|dist\/server\.js)(?: -- .*)?$/;

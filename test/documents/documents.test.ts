@@ -27,7 +27,7 @@ describe('the documents', () => {
   });
 
   test('name tests that are there, in the threat model and in what a version promises', () => {
-    for (const name of ['docs/threat-model.md', 'docs/versioning.md']) {
+    for (const name of ['docs/threat-model.md', 'docs/upgrading.md']) {
       const named = [...read(name).matchAll(/`([\w/.-]+\.test\.ts)`((?:,? "[^"]+")*)/g)];
       expect(named.length).toBeGreaterThan(5);
       for (const [, file, titles = ''] of named) {

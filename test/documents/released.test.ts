@@ -1,4 +1,4 @@
-// docs/versioning.md: what a release promises is there in later versions. `npm run release` renews the golden lists.
+// docs/upgrading.md: what a release promises is there in later versions. `npm run release` renews the golden lists.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

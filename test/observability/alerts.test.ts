@@ -1,4 +1,4 @@
-// Names of metrics: by the rules of Prometheus, and what docs/alerts.yaml, docs/running.md and the dashboard of deploy/
+// Names of metrics: by the rules of Prometheus, and what docs/alerts.yaml, docs/observe.md and the dashboard of deploy/
 // name must be there.
 import { readFileSync } from 'node:fs';
 import { parser } from '@prometheus-io/lezer-promql';
@@ -18,7 +18,7 @@ import { records, rowsOf } from '../support/legacy/two-services.ts';
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const rules = readRules(read('docs/alerts.yaml'));
 const panels = readPanels(read('deploy/grafana/outfit-gateway.json'));
-const page = read('docs/running.md');
+const page = read('docs/observe.md');
 
 let legacy: LegacyService;
 let gateway: TestGateway;
@@ -118,7 +118,7 @@ test.each(panels)('the legend of $alert has labels that its query gives', ({ exp
   for (const [, label] of text.matchAll(/\{\{(\w+)\}\}/g)) expect(labels).toContain(label);
 });
 
-test('docs/running.md names each metric of the gateway, and no other', () => {
+test('docs/observe.md names each metric of the gateway, and no other', () => {
   const named = new Set([...page.matchAll(/`(gateway_\w+)[`{]/g)].map(([, name]) => name));
   const all = [...series.keys()]
     .filter((name) => name.startsWith('gateway_'))

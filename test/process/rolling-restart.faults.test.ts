@@ -1,4 +1,4 @@
-// docs/running.md: several processes behind deploy/haproxy.cfg are restarted one after the other, and no request fails.
+// docs/install.md: several processes behind deploy/haproxy.cfg are restarted one after the other, and no request fails.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
--- Refuses a database of a version before 1.0: its migrations differ and cannot be continued (docs/from-before-1.0.md).
+-- Refuses a database of a version before 1.0: its migrations differ and cannot be continued (docs/upgrading.md).
 -- A separate migration of one statement, because only a single statement may COMMIT. "prisma migrate deploy" has already
 -- written a row that this migration was started; an unfinished row would stop gateways of the older version. The row is
 -- marked as "prisma migrate resolve --rolled-back" does.
@@ -12,6 +12,6 @@ BEGIN
         COMMIT;
       END IF;
     END IF;
-    RAISE EXCEPTION 'This database was made by a version before 1.0 and cannot be migrated: export its listing with that version, and import the file into a new database (docs/from-before-1.0.md).';
+    RAISE EXCEPTION 'This database was made by a version before 1.0 and cannot be migrated: export its listing with that version, and import the file into a new database (docs/upgrading.md).';
   END IF;
 END $do$;
