@@ -123,7 +123,7 @@ async function fill(url, outfits, onProgress) {
     await copyOutfits(client, outfits, onProgress);
     onProgress('texts');
     await client.query(
-      `INSERT INTO outfit_texts SELECT id, outfit_text(title, description) FROM outfits
+      `INSERT INTO outfit_texts SELECT id, outfit_text(title, description), outfit_hashtags(title || E'\\n' || description) FROM outfits
        ORDER BY id DESC LIMIT ${mostTexts}`,
     );
     onProgress('indexes');

@@ -4,14 +4,16 @@ CREATE FUNCTION follow_outfit_texts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   IF TG_OP = 'INSERT' THEN
-    INSERT INTO outfit_texts SELECT id, outfit_text(title, description) FROM added ORDER BY id
-    ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded;
+    INSERT INTO outfit_texts
+    SELECT id, outfit_text(title, description), outfit_hashtags(title || E'\n' || description) FROM added ORDER BY id
+    ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded, hashtags = excluded.hashtags;
   ELSIF TG_OP = 'UPDATE' THEN
     IF NEW.id <> OLD.id THEN
       DELETE FROM outfit_texts WHERE outfit_id = OLD.id;
     END IF;
-    INSERT INTO outfit_texts VALUES (NEW.id, outfit_text(NEW.title, NEW.description))
-    ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded;
+    INSERT INTO outfit_texts
+    VALUES (NEW.id, outfit_text(NEW.title, NEW.description), outfit_hashtags(NEW.title || E'\n' || NEW.description))
+    ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded, hashtags = excluded.hashtags;
   ELSIF TG_OP = 'DELETE' THEN
     -- A statement may delete outfits and reuse their ids; this can run after the new texts are inserted.
     DELETE FROM outfit_texts t USING removed

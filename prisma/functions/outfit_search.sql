@@ -4,7 +4,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT string_agg(DISTINCT format('''%s''%s',
     replace(replace(term, '\', '\\'), '''', ''''''), CASE WHEN length(term) < 3 THEN ':*' END
   ), ' & ')::tsquery
-  FROM (SELECT outfit_casefold(word) AS folded FROM unnest(words) AS word) w,
+  FROM (SELECT outfit_unaccent(outfit_casefold(word)) AS folded FROM unnest(words) AS word) w,
     generate_series(1, greatest(length(folded) - 2, 1)) AS place,
     substr(folded, place, 3) AS term
 $$;

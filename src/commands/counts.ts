@@ -71,7 +71,8 @@ const kept = [
     name: 'texts',
     unit: 'text(s)',
     findWrong: `SELECT count(*)::int AS wrong FROM outfits o FULL JOIN outfit_texts t ON t.outfit_id = o.id
-      WHERE t.folded IS DISTINCT FROM outfit_text(o.title, o.description)`,
+      WHERE (t.folded, t.hashtags) IS DISTINCT FROM
+        (outfit_text(o.title, o.description), outfit_hashtags(o.title || E'\\n' || o.description))`,
     rebuild: 'SELECT rebuild_outfit_texts()',
   },
 ];

@@ -79,15 +79,18 @@ const conditions: { readonly [Field in keyof Required<OutfitFilter>]: Condition<
   },
   hashtags: {
     access: 'unbounded',
-    sql: (hashtags, add) => withText(`outfit_hashtags(${add(hashtags)}::text[])`),
+    sql: (hashtags, add) =>
+      withText(`t.hashtags && outfit_hashtags(${add(`#${hashtags.join(' #')}`)}::text)`),
   },
   // A text may contain all trigrams of a word, but not the word: recheck.
   words: {
     access: 'unbounded',
     sql: (words, add) =>
       withText(
-        `outfit_search(${add(words)}::text[])`,
-        words.map((word) => `strpos(t.folded, outfit_casefold(${add(word)}::text)) > 0`),
+        `outfit_terms(t.folded) @@ outfit_search(${add(words)}::text[])`,
+        ...words.map(
+          (word) => `strpos(t.folded, outfit_unaccent(outfit_casefold(${add(word)}::text))) > 0`,
+        ),
       ),
   },
 };
@@ -117,10 +120,9 @@ export function sourceOf(
   return 'outfits s JOIN outfit_like_counts l ON l.id = s.id';
 }
 
-/** Condition: the text of outfit `s` has these terms. A subquery, so that the GIN index serves it. */
-function withText(terms: string, others: readonly string[] = []): string {
-  const all = [`outfit_terms(t.folded) @@ ${terms}`, ...others].join(' AND ');
-  return `s.id IN (SELECT t.outfit_id FROM outfit_texts t WHERE ${all})`;
+/** Conditions on the text `t` of outfit `s`. A subquery, so that a GIN index serves them. */
+function withText(...all: readonly string[]): string {
+  return `s.id IN (SELECT t.outfit_id FROM outfit_texts t WHERE ${all.join(' AND ')})`;
 }
 
 export function conditionsOf(filter: OutfitFilter, add: Values['add']): string[] {
@@ -195,9 +197,13 @@ export function readWords(search: string): string[] {
   return [...new Set(words)].filter((word) => word !== '');
 }
 
-/** Whether the index finds a word without scanning most of its entries. */
+/** Whether the index finds a word without scanning most of its entries: accents that search leaves out do not count. */
 export function isSearchable(word: string): boolean {
-  return [...word].length >= 3 || dense.test(word);
+  const plain = word
+    .normalize('NFD')
+    .replace(/(?<=\p{sc=Latn})[\u0300-\u036f]+/gu, '')
+    .normalize();
+  return [...plain].length >= 3 || dense.test(word);
 }
 
 /** The hashtags of a text without `#`, each once in upper or lower case, as the index has them (`outfit_terms`). */

@@ -23,11 +23,11 @@ async function openWithSlowTag(environment: Record<string, string> = {}) {
   const gateway = await openGateway('PostgreSQL', rows, settings);
   onTestFinished(() => gateway.close());
   await gateway.database.pool.query(`
-    ALTER FUNCTION outfit_hashtags(text[]) RENAME TO quick_hashtags;
-    CREATE FUNCTION outfit_hashtags(hashtags text[]) RETURNS tsquery LANGUAGE plpgsql STABLE AS $$
+    ALTER FUNCTION outfit_hashtags(text) RENAME TO quick_hashtags;
+    CREATE FUNCTION outfit_hashtags(given text) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
     BEGIN
-      IF 'slow' = ANY(hashtags) THEN PERFORM pg_sleep(10); END IF;
-      RETURN quick_hashtags(hashtags);
+      IF given = '#slow' THEN PERFORM pg_sleep(10); END IF;
+      RETURN quick_hashtags(given);
     END $$`);
   /** The lane of expensive lists. */
   const lane = () => gateway.database.pool.lanes['expensive'];
@@ -199,8 +199,8 @@ describe('an expensive list', () => {
     const { pool } = gateway.database;
     // Long enough to be expensive, short enough to be answered.
     await pool.query(`
-      CREATE OR REPLACE FUNCTION outfit_hashtags(hashtags text[]) RETURNS tsquery LANGUAGE plpgsql STABLE AS $$
-      BEGIN PERFORM pg_sleep(0.2); RETURN quick_hashtags(hashtags); END $$`);
+      CREATE OR REPLACE FUNCTION outfit_hashtags(given text) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
+      BEGIN PERFORM pg_sleep(0.2); RETURN quick_hashtags(given); END $$`);
     const read = vi.spyOn(pool, 'queryInLane');
     const began = performance.now();
     const next = await followTagged(gateway);
@@ -259,10 +259,10 @@ test('a live answer that failed once is read again soon, whatever EXPENSIVE_QUER
   const { databaseId: id, likes } = await next();
   await pool.query(`
     CREATE TABLE failing AS SELECT true AS is_full;
-    CREATE OR REPLACE FUNCTION outfit_hashtags(hashtags text[]) RETURNS tsquery LANGUAGE plpgsql STABLE AS $$
+    CREATE OR REPLACE FUNCTION outfit_hashtags(given text) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
     BEGIN
       IF (SELECT is_full FROM failing) THEN RAISE EXCEPTION 'full' USING ERRCODE = '53200'; END IF;
-      RETURN quick_hashtags(hashtags);
+      RETURN quick_hashtags(given);
     END $$`);
   const read = vi.spyOn(pool, 'queryInLane');
   await pool.query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = $1', [id]);

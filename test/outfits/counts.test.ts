@@ -519,7 +519,7 @@ describe('on PostgreSQL', () => {
       await client.query(
         `INSERT INTO outfits (${columns}) VALUES ${drawRow(seededRandom(9), 1_000_000_001)}`,
       );
-      await client.query(`INSERT INTO outfit_texts VALUES (1000000002, 'of no outfit')`);
+      await client.query(`INSERT INTO outfit_texts VALUES (1000000002, 'of no outfit', '{}')`);
       // As a restore does.
       await turn('ENABLE');
       const wrong = await counts('check');

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { compareKeys, formatCursor, sortKeyOf } from '../../src/outfits/ordering.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount, laneKinds } from '../support/lane.ts';
 import { anyFilterOf, matches, texts } from '../support/models/filter-model.ts';
@@ -28,7 +28,11 @@ const rows: readonly OutfitRow[] = [...generateOutfits({ outfits: 90, users: 4 }
     creationDevice: ['ios', 'android', 'web'][index % 3] ?? '',
   }),
 );
-rows.forEach((row, index) => {
+const accented = ['Café in Łódź', 'CAFE\u0301', 'Straße, Søster, Đà Nẵng', '#Été', 'Ёлка, ήλιος'];
+rows.slice(0, accented.length).forEach((row, index) => {
+  Object.assign(row, { title: accented[index], description: '', private: false });
+});
+rows.slice(accented.length).forEach((row, index) => {
   const [title, description] = texts[index % 15] ?? [];
   if (title !== undefined) Object.assign(row, { title, description });
 });
@@ -67,6 +71,15 @@ describe.each(laneKinds)('on %s', (kind) => {
     const ask = (query: string, variables: object = {}, viewer?: number) =>
       gateway.post(query, variables, headers.get(viewer)) as Promise<Answer>;
 
+    const titlesOf = async (filter: object) => {
+      const only = { ...filter, ids: rows.slice(0, accented.length).map(({ id }) => outfitId(id)) };
+      const { data } = await ask(
+        `query ($only: OutfitFilter) { outfits(ordering: ID_ASC, filter: $only) { results { title } } }`,
+        { only },
+      );
+      return data.outfits.results.map(({ title }: { title: string }) => title);
+    };
+
     const visibleTo = (viewer: number | undefined) =>
       rows.filter((row) => mode === 'listed' || !row.private || row.userId === viewer);
 
@@ -100,6 +113,31 @@ describe.each(laneKinds)('on %s', (kind) => {
         { numRuns: amount(80, 30) },
       );
     }, 120_000);
+
+    test.each([
+      ['cafe', ['Café in Łódź', 'CAFE\u0301']],
+      ['CAFÉ', ['Café in Łódź', 'CAFE\u0301']],
+      ['lodz', ['Café in Łódź']],
+      ['strasse', ['Straße, Søster, Đà Nẵng']],
+      ['soster nang', ['Straße, Søster, Đà Nẵng']],
+      ['#ete', ['#Été']],
+      ['елка', []],
+      ['ёлка', ['Ёлка, ήλιος']],
+      ['ηλιος', []],
+      ['ήλιοσ', ['Ёлка, ήλιος']],
+    ])(
+      'a search for %s finds words with and without accents of Latin letters',
+      async (search, titles) => {
+        expect(await titlesOf({ search })).toEqual(titles);
+      },
+    );
+
+    test.each([
+      ['été', ['#Été']],
+      ['ete', []],
+    ])('the hashtag %s is compared with its accents', async (hashtag, titles) => {
+      expect(await titlesOf({ hashtags: [hashtag] })).toEqual(titles);
+    });
 
     const highest = 2n ** 63n - 1n;
     const places = fc.oneof(

@@ -92,13 +92,15 @@ function likersOf(
 }
 
 /** The expression of the index `users_terms`. */
-const names = `outfit_casefold(left(u.username || E'\\n' || u.first_name || E'\\n' || u.last_name, 1000))`;
+const names = `outfit_unaccent(outfit_casefold(left(u.username || E'\\n' || u.first_name || E'\\n' || u.last_name, 1000)))`;
 
 /** Names may contain all trigrams of a word, but not the word: recheck. Materialized: a walk by id would read all users. */
 function matching(words: readonly string[], add: Values['add']): string {
   const conditions = [
     `outfit_terms(${names}) @@ outfit_search(${add(words)}::text[])`,
-    ...words.map((word) => `strpos(${names}, outfit_casefold(${add(word)}::text)) > 0`),
+    ...words.map(
+      (word) => `strpos(${names}, outfit_unaccent(outfit_casefold(${add(word)}::text))) > 0`,
+    ),
   ];
   return `WITH matched AS MATERIALIZED (SELECT u.id FROM users u WHERE ${conditions.join(' AND ')}) SELECT id FROM matched`;
 }

@@ -18,10 +18,23 @@ export const texts = [
   ['#vintage', '#vintageshop ##double #a-b'],
   ['', 'vin tage\nnew\tline ＃全角'],
   ['İstanbul ﬁne', 'ǅungla TITLE'],
+  ['Søster i Łódź', 'Crème brûlée, йод и Ёлка #Crème'],
 ] as const;
 const searches = [
   ...['strasse köln', 'ΟΔΌΣ', 'οδοσ', '春', 'の', 'シャツ リネン', '코디', 'สี', 'ЛЕТНИЙ', 'الصيف'],
   ...['हिन्दी', "a\\b 'quoted'", '100% _x_', '🖤', '🇫🇷', 'vintage', ' \t\n', 'new line', 'the'],
+  ...[
+    'cafe',
+    'CAFÉ',
+    'Koln',
+    'istanbul',
+    'soster lodz',
+    'creme brulée',
+    '#creme',
+    'ёлка',
+    'елка',
+    'йод',
+  ],
 ];
 const userId = (id: number) => Buffer.from(`User:${id}`).toString('base64');
 
@@ -51,10 +64,21 @@ function fold(text: string): string {
     .normalize();
 }
 
-const textOf = ({ title, description }: OutfitRow) => fold(`${title}\n${description}`);
-const wordsOf = (text: string) => text.split(/\s+/u).filter(Boolean).map(fold);
+const replaced = { ø: 'o', ł: 'l', đ: 'd', ı: 'i', ß: 'ss', æ: 'ae', œ: 'oe' };
+
+/** As a search compares texts: without accents of Latin letters. */
+export function plain(text: string): string {
+  return fold(text)
+    .normalize('NFD')
+    .replace(/(\p{sc=Latn})[\u0300-\u036f]+/gu, '$1')
+    .replace(/[øłđıßæœ]/g, (letter) => replaced[letter as keyof typeof replaced])
+    .normalize();
+}
+
+const textOf = ({ title, description }: OutfitRow) => `${title}\n${description}`;
+const wordsOf = (text: string) => text.split(/\s+/u).filter(Boolean).map(plain);
 const hashtagsOf = (row: OutfitRow) =>
-  Array.from(textOf(row).matchAll(/[#＃]([\p{L}\p{M}\p{N}_]+)/gu), ([, tag]) => tag);
+  Array.from(fold(textOf(row)).matchAll(/[#＃]([\p{L}\p{M}\p{N}_]+)/gu), ([, tag]) => tag);
 
 type Meaning<Value> = (row: OutfitRow, value: NonNullable<Value>) => boolean;
 
@@ -72,7 +96,7 @@ const meanings: { readonly [Field in keyof Filter]-?: Meaning<Filter[Field]> } =
   creationDevices: (row, devices) => devices.includes(row.creationDevice.toUpperCase()),
   hashtags: (row, tags) =>
     tags.some((tag) => hashtagsOf(row).includes(fold(tag.replace(/^[#＃]/u, '')))),
-  search: (row, search) => wordsOf(search).every((word) => textOf(row).includes(word)),
+  search: (row, search) => wordsOf(search).every((word) => plain(textOf(row)).includes(word)),
 };
 
 /** Whether a filter lets an outfit through. */
@@ -112,7 +136,9 @@ export function anyFilterOf({ ids, userIds, moments, likes }: Pool): fc.Arbitrar
     private: orNull(fc.boolean()),
     quality: orNull(some([2, 3, 4, 5, 77])),
     creationDevices: orNull(some(['IOS', 'ANDROID', 'WEB'])),
-    hashtags: orNull(some('#Vintage vintageShop ЛЕТО ＃古着 móda café a nope'.split(' '))),
+    hashtags: orNull(
+      some('#Vintage vintageShop ЛЕТО ＃古着 móda café a nope crème creme'.split(' ')),
+    ),
     search: orNull(fc.constantFrom(...searches)),
   };
   return fc.oneof(
