@@ -66,7 +66,9 @@ export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: num
     }
     return new Promise((admit, refuse) => {
       window.waiting.push({ admit, refuse });
-      if (!window.isLeasing) serveWaiting(window, (wanted) => lease(sender, wanted), quotaOf);
+      if (!window.isLeasing) {
+        void serveWaiting(window, (wanted) => lease(sender, wanted), quotaOf);
+      }
     });
   };
 }

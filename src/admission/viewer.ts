@@ -152,7 +152,7 @@ function createKeySet(url: URL, host: Record<string, string>): JWTVerifyGetKey {
       }
     } else if (now >= outage.nextFetch) {
       // Not awaited: a key server that hangs must not delay tokens whose keys are cached.
-      retry(outage);
+      void retry(outage);
     }
     const { keys, error } = outage;
     try {

@@ -12,4 +12,4 @@ if (major < 20 || (major === 20 && minor < 19)) {
 // One object of process.nextTick is kept: once a full garbage collection finds none, V8 creates all later ones slowly,
 // which is 6 % of the processor time of an answer from memory.
 process.nextTick(() => Object.assign(process, { firstTick: executionAsyncResource() }));
-import('./run.ts');
+void import('./run.ts');

@@ -72,7 +72,7 @@ export class ServerMonitor {
   checkNow(): void {
     if (!this.#timer) return;
     clearTimeout(this.#timer);
-    this.#checkAgain();
+    void this.#checkAgain();
   }
 
   close(): void {
@@ -106,7 +106,7 @@ export class ServerMonitor {
       return explain(description, error);
     }
     // Not awaited: an address that does not answer must not delay the next check.
-    this.#connection.renew(maxAge);
+    void this.#connection.renew(maxAge);
     return undefined;
   }
 

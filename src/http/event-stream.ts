@@ -185,7 +185,7 @@ export class EventStream extends EventEmitter<{ close: []; cut: [] }> {
         return;
       }
       this.#renewingSince ??= now;
-      if (now < this.#renewingSince + renewal.grace) this.#renew(renewal.renew);
+      if (now < this.#renewingSince + renewal.grace) void this.#renew(renewal.renew);
       // Without events, clients reconnect, and get the error as the answer.
       else this.finish();
     }

@@ -30,7 +30,7 @@ export async function start(config: Config): Promise<void> {
     logShutdown(log, reason);
     return resources.close();
   });
-  resources.database.failed.then((error) => fail(error, config.logFormat));
+  void resources.database.failed.then((error) => fail(error, config.logFormat));
   try {
     const gateway = await buildGateway(config, resources, ports.main, log);
     const metricsPort = await listen(gateway, config, ports, log);

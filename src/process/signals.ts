@@ -31,7 +31,7 @@ function onTermination(
       const at = performance.now();
       if (!received) {
         received = { name, at };
-        first(name);
+        void first(name);
       } else if (
         name !== 'SIGINT' ||
         received.name !== 'SIGINT' ||
@@ -50,7 +50,7 @@ export function endOnSignal(): void {
   process.on('SIGXFSZ', () => {});
   onUncaught((error) => {
     exitCode = 1;
-    shutDown(error);
+    void shutDown(error);
   });
 }
 

@@ -91,7 +91,7 @@ export class Replicas {
         // An HttpError is a limit of the statement's lane, which the primary has too: no second attempt.
         if (signal?.aborted || error instanceof HttpError) throw error;
         // A conflict with replay, or a failure. Later statements of this execution must not see an older state.
-        source.check();
+        void source.check();
         if (standby === used) {
           this.primaryReads.failed += 1;
           standby = Promise.resolve(undefined);

@@ -91,7 +91,7 @@ export class SocketConnection {
   drain(): void {
     this.#isDraining = true;
     if (this.#operations.size > 0) return;
-    this.#sending.then(() => this.close(closeCodes.serviceRestart));
+    void this.#sending.then(() => this.close(closeCodes.serviceRestart));
   }
 
   /** Call it every few seconds. */

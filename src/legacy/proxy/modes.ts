@@ -197,7 +197,7 @@ export class Legacy {
     if (isForLegacy && !refusal) {
       const isServed = !isUnroutable && isServedApi(request);
       if (!isServed) this.#countPath(request);
-      this.#forward(request, reply, isServed ? this.#comparisons.sample(request) : undefined);
+      void this.#forward(request, reply, isServed ? this.#comparisons.sample(request) : undefined);
       return true;
     }
     reply.header(servedByHeader, 'gateway');
@@ -259,7 +259,7 @@ export class Legacy {
     try {
       await this.#measure(signal, () =>
         forward(this.#forwarding, request, reply, (answer) => {
-          if (sampled) this.#comparisons.compareForwarded(sampled, answer, signal);
+          if (sampled) void this.#comparisons.compareForwarded(sampled, answer, signal);
         }),
       );
     } catch (error) {

@@ -17,5 +17,5 @@ export function createLoaderInTurns<Key, Value>(
 
 /** As DataLoader does by itself, in the tick after all promises: but work in turns goes on for several. */
 function batchScheduleFn(send: () => void): void {
-  Promise.resolve().then(() => process.nextTick(afterTurns, send));
+  queueMicrotask(() => process.nextTick(afterTurns, send));
 }
