@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { codegen } from '@graphql-codegen/core';
 import * as documentNode from '@graphql-codegen/typed-document-node';
 import * as operations from '@graphql-codegen/typescript-operations';
-import { parse } from 'graphql';
+import { parse, visit } from 'graphql';
 import { writeMigrations } from './prisma/functions.ts';
 import { schema } from './src/graphql/schema.ts';
 import { printSdl } from './src/graphql/sdl.ts';
@@ -14,7 +14,7 @@ writeMigrations();
 // The schema needs no database.
 const sdl = printSdl(schema);
 writeFileSync('src/graphql/schema.graphql', sdl);
-await generate('src/generated/rest.ts', 'src/rest', 'src/pages');
+await generate('src/generated/rest.ts', 'src/rest', 'src/pages', 'src/transfer/export');
 await generate('src/generated/test-client.ts', 'test/support/graphql');
 
 /** @param folders folders of the documents */
@@ -25,7 +25,13 @@ async function generate(filename: string, ...folders: string[]): Promise<void> {
     schema: parse(sdl),
     documents: paths
       .filter((path) => path.endsWith('.graphql'))
-      .map((location) => ({ location, document: parse(readFileSync(location, 'utf8')) })),
+      // The schema does not have @route: the gateway reads it.
+      .map((location) => ({
+        location,
+        document: visit(parse(readFileSync(location, 'utf8')), {
+          Directive: ({ name }) => (name.value === 'route' ? null : undefined),
+        }),
+      })),
     pluginMap: { operations, documentNode },
     plugins: [{ operations: {} }, { documentNode: {} }],
     config: {

@@ -50,7 +50,8 @@ import { followUser } from './outfits/writes/users.ts';
 import { type RestOptions, serveRest } from './rest/adapter.ts';
 import { answerErrors, notFound, sendError } from './rest/errors.ts';
 import { serveOpenApi } from './rest/openapi/route.ts';
-import { routes as ownRoutes, type Route } from './rest/routes.ts';
+import { readRoutes } from './rest/read-routes.ts';
+import type { Route } from './rest/routes.ts';
 import type { Tracing } from './tracing/tracing.ts';
 
 export interface AppOptions {
@@ -64,7 +65,7 @@ export interface AppOptions {
   readonly replicas?: Pick<Replicas, 'readAt' | 'standbys'> | undefined;
   /** Whether this process draws the pictures, below `/media/`, which `mediaUrl` then names. */
   readonly drawsPictures?: boolean;
-  /** Defaults to the schema and the REST paths of this service. */
+  /** Defaults to the schema and the REST paths of this service, with those of REST_DOCUMENTS. */
   readonly schema?: GraphQLSchema;
   readonly routes?: readonly Route[];
   /** Plugins of Yoga, behind those of this service. */
@@ -80,7 +81,8 @@ export async function buildApp(
   options: AppOptions = {},
 ): Promise<FastifyInstance> {
   const { metrics, tracing, shutdown, findProblem, drawsPictures = false } = options;
-  const { schema = ownSchema, routes = ownRoutes } = options;
+  const { schema = ownSchema } = options;
+  const { routes = readRoutes(schema, config.restDocuments) } = options;
   const app = createFastify(config, options, (request, reply) => {
     if (legacy?.interceptUnroutable(request, reply)) return;
     // No hook has set them.
@@ -105,7 +107,7 @@ export async function buildApp(
       : (await import('./legacy/proxy/modes.ts')).serveLegacy(app, {
           config,
           credentials,
-          ownPaths: routes.filter(({ list }) => list).map(({ path }) => path),
+          routes,
           metrics,
           shutdown,
           traceUpstream: tracing?.traceUpstream,

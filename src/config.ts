@@ -309,6 +309,7 @@ const settings = {
       'pictures of its own for the demonstration set, else https://media.example.com',
     ),
     videoUrl: setting('VIDEO_URL', baseUrl, 'https://video.example.com'),
+    restDocuments: setting('REST_DOCUMENTS', text, undefined),
     unknownParameters: setting('UNKNOWN_PARAMETERS', oneOf('ignore', 'log', 'refuse'), 'ignore'),
     restDeprecated: setting('REST_DEPRECATED', moment, undefined),
     restSunset: setting('REST_SUNSET', moment, undefined),

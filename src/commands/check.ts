@@ -60,6 +60,7 @@ export async function run(
     ['AUTH_JWKS_URL', config.authJwksUrl, async (url) => `${await countKeys(url, config)} key(s)`],
     ['AUTH_WEBHOOK_URL', config.authWebhookUrl, (url) => tryWebhook(url, config)],
     ['LEGACY_URL', config.legacyUrl, (url) => askLegacy(url, config, signal)],
+    ['REST_DOCUMENTS', config.restDocuments, checkRoutes],
     ['TRUSTED_DOCUMENTS', config.trustedDocuments, (file) => readDocuments(file, config)],
   ];
   for (const [name, value, attempt] of named) {
@@ -67,7 +68,6 @@ export async function run(
   }
   if (isTraced(config)) await check('OTEL', () => readTracing(config));
   if (credential) await check('--header', () => checkCredential(credential, config, signal));
-  if (isTraced(config)) await check('OTEL', () => readTracing(config));
   return code;
 }
 
@@ -129,6 +129,12 @@ async function readTracing(config: Config): Promise<string> {
   await new Tracing(config, version, log).close();
   if (warnings.length > 0) throw new Error(warnings.join('; '));
   return 'all names are known';
+}
+
+async function checkRoutes(file: string): Promise<string> {
+  const { readRoutes } = await import('../rest/read-routes.ts');
+  const routes = readRoutes((await import('../graphql/schema.ts')).schema, file);
+  return routes.map(({ path }) => path).join(', ');
 }
 
 async function readDocuments(file: string, config: Config): Promise<string> {

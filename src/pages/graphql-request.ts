@@ -2,8 +2,8 @@
 import { type GraphQLSchema, getOperationAST, print, separateOperations } from 'graphql';
 import { RestError } from '../rest/errors.ts';
 import type { Route } from '../rest/routes.ts';
-import type { QueryParameters } from '../rest/url.ts';
-import { createRouteReader, type PathParameters } from '../rest/variables.ts';
+import type { PathParameters, QueryParameters } from '../rest/url.ts';
+import { createRouteReader } from '../rest/variables.ts';
 import { shownJson } from './parts/text.tsx';
 
 export interface GraphQLRequest {

@@ -1,6 +1,6 @@
 // REST adapter: adds the routes of the table to Fastify. The order of errors is part of the contract.
 
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
 import { readBaseUrl } from '../http/base-url.ts';
@@ -24,8 +24,7 @@ import {
   send,
 } from './errors.ts';
 import { allowOf, type Route } from './routes.ts';
-import { rawQuery } from './url.ts';
-import type { PathParameters } from './variables.ts';
+import { fillPath, type PathParameters, rawQuery } from './url.ts';
 
 export interface RestOptions extends ReaderOptions {
   readonly routes: readonly Route[];
@@ -109,6 +108,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
         throw methodNotAllowed(request.method);
       }
       const answer = await read(request, base, new RequestCaller(request));
+      if (answer.headers) addHeaders(reply, answer.headers);
       return sendRepresentation(request, reply, answer, compresses);
     },
     handler: async (request, reply) => {
@@ -117,6 +117,14 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       return send(reply, 201, await create(body, new RequestCaller(request)));
     },
   });
+}
+
+/** `Link` may have the successor of a deprecated path. */
+function addHeaders(reply: FastifyReply, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    const before = reply.getHeader(name);
+    reply.header(name, before === undefined ? value : `${before}, ${value}`);
+  }
 }
 
 /** From the path with the slash to that without, or the other way round. */
@@ -128,10 +136,7 @@ function addRedirect(app: FastifyInstance, { path }: Route, publicUrl: string | 
       readBaseUrl(request, publicUrl);
       const permanent = request.method === 'GET' || request.method === 'HEAD' ? 301 : 308;
       const query = rawQuery(request.raw);
-      const parameters = request.params as PathParameters;
-      const target = path.replace(/:(\w+)/g, (_all, name: string) =>
-        encodeURIComponent(parameters[name] ?? ''),
-      );
+      const target = fillPath(path, request.params as PathParameters);
       return reply.redirect(`${target}${query && `?${query}`}`, permanent);
     },
     handler: () => {},

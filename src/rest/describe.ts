@@ -119,23 +119,14 @@ export function listFields(
   });
 }
 
-interface FieldDescription {
-  readonly type: string;
-  readonly required: boolean;
-  readonly read_only: boolean;
-  readonly label: string;
-  readonly max_length?: unknown;
-  readonly choices?: readonly { readonly value: unknown; readonly display_name: unknown }[];
-  readonly children?: FieldDescriptions;
-}
+type Descriptions = Readonly<Record<string, unknown>>;
 
-type FieldDescriptions = Readonly<Record<string, FieldDescription>>;
-
+/** The answer to OPTIONS, as Django REST Framework writes it. */
 export function describeRecord(
   schema: GraphQLSchema,
   document: DocumentNode,
   writable: readonly WritableField[],
-): FieldDescriptions {
+): Descriptions {
   return describeFields(schema, findField(schema, document, 'created', 'record'), writable);
 }
 
@@ -143,33 +134,26 @@ function describeFields(
   schema: GraphQLSchema,
   selected: SelectedField,
   writable: readonly WritableField[],
-): FieldDescriptions {
+): Descriptions {
   const descriptions = listFields(schema, selected).map((field) => {
     const written = writable.find(({ name }) => name === field.name);
-    if (written) return [field.name, describeWritable(written)];
-    const children = field.selectionSet && { children: describeFields(schema, field, []) };
-    const readOnly = describeReadOnly(field.name, getNamedType(field.type));
-    return [field.name, { ...readOnly, ...children }];
+    const type = getNamedType((written?.input ?? field).type);
+    const { maxLength, required } = written?.input.extensions ?? {};
+    const choices = written && isEnumType(type) ? type.getValues() : undefined;
+    const description = {
+      type: nameType(type),
+      required: required === true,
+      read_only: !written,
+      label: labelOf(field.name),
+      ...(maxLength === undefined ? {} : { max_length: maxLength }),
+      ...(choices && {
+        choices: choices.map(({ value }) => ({ value, display_name: value })),
+      }),
+      ...(!written && field.selectionSet && { children: describeFields(schema, field, []) }),
+    };
+    return [field.name, description];
   });
   return Object.fromEntries(descriptions);
-}
-
-function describeReadOnly(name: string, type: GraphQLNamedType | undefined): FieldDescription {
-  return { type: nameType(type), required: false, read_only: true, label: labelOf(name) };
-}
-
-function describeWritable({ name, input, type }: WritableField): FieldDescription {
-  const { maxLength, required } = input.extensions;
-  return {
-    type: nameType(type),
-    required: required === true,
-    read_only: false,
-    label: labelOf(name),
-    ...(maxLength === undefined ? {} : { max_length: maxLength }),
-    ...(isEnumType(type)
-      ? { choices: type.getValues().map(({ value }) => ({ value, display_name: value })) }
-      : {}),
-  };
 }
 
 const typeNames: Readonly<Record<string, string>> = {

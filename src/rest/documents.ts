@@ -8,23 +8,35 @@ import type { Answer } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import { encodeJson } from '../http/json.ts';
 import { entityTag, type Representable } from '../http/representation.ts';
+import { readEnvelope, relationOf, writeEnvelope, writeHeaders } from './envelope.ts';
 import { dataOf, notFound, pageNotFound, RestError, unknownParameters } from './errors.ts';
-import type { Page, Route } from './routes.ts';
-import { formatQuery, parseQuery, type QueryParameters, rawQuery } from './url.ts';
+import type { Route } from './routes.ts';
+import {
+  fillPath,
+  formatQuery,
+  type PathParameters,
+  parseQuery,
+  type QueryParameters,
+  rawQuery,
+} from './url.ts';
 import {
   createRouteReader,
   createVariableReader,
-  isByOffset,
-  isByPage,
-  type PathParameters,
+  pageParameterOf,
+  pageParametersOf,
 } from './variables.ts';
+
+export interface Answered extends Representable {
+  /** Headers of the route. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
 
 /** @throws RestError 400 for invalid parameters, 404 for a missing page or record */
 export type ReadAnswer = (
   request: FastifyRequest,
   base: string,
   caller: OperationCaller,
-) => Promise<Representable>;
+) => Promise<Answered>;
 
 export interface ReaderOptions {
   readonly engine: Engine;
@@ -40,21 +52,24 @@ export function createReader(options: ReaderOptions, route: Route): ReadAnswer {
   throw new Error(`The path ${route.path} has neither a list nor a record.`);
 }
 
-/** Query parameters of a route: the variables of its document, without path parameters; `page` in place of `last`. */
+/** Query parameters of a route: the variables of its document, without those of the path; the page in place of `last`. */
 export function knownParametersOf(route: Route): ReadonlySet<string> {
   const { path, list, record } = route;
   const document = list ?? record;
   const operation = document && getOperationAST(document);
-  const definitions = operation?.variableDefinitions;
-  const parameters = new Set(definitions?.map(({ variable }) => variable.name.value));
-  if (operation && isByPage(route, operation)) parameters.add('page').delete('last');
+  if (!operation) return new Set();
+  const names = operation.variableDefinitions?.map(({ variable }) => variable.name.value);
+  const parameters = new Set(names);
+  const page = pageParameterOf(route, operation);
+  if (page !== undefined) parameters.add(page).delete(pageParametersOf(operation).last ?? 'last');
   for (const [, name = ''] of path.matchAll(/:(\w+)/g)) parameters.delete(name);
   return parameters;
 }
 
 /** Whether the variables in a path can be read: `/api/outfits/popular/` may be a path of the old service. */
-export function createPathTest(schema: GraphQLSchema, { record }: Route) {
-  const operation = record && getOperationAST(record);
+export function createPathTest(schema: GraphQLSchema, { list, record }: Route) {
+  const document = list ?? record;
+  const operation = document && getOperationAST(document);
   const readVariables = operation && createVariableReader(schema, operation, []);
   return (parameters: PathParameters): boolean => {
     try {
@@ -78,10 +93,8 @@ function createParser({ config }: ReaderOptions, route: Route): (raw: string) =>
 }
 
 interface PageRequest {
-  readonly query: string;
   readonly parameters: QueryParameters;
   readonly variables: Record<string, unknown>;
-  readonly toQuery: ToQuery;
   /** Cache key: without parameters that are no variables. */
   readonly key: string;
 }
@@ -92,84 +105,88 @@ function createPageReader(
 ): ReadAnswer {
   const { config, engine, schema } = options;
   const operation = engine.store(route.list);
-  const toOffset = isByOffset(operation.node) ? toQueryByOffset : undefined;
+  const envelope = readEnvelope(schema, route.list, route);
+  const toAnswer = toCachedPage(envelope.records);
+  const { pageSize: sizeName = 'limit', offset: offsetName } = pageParametersOf(operation.node);
+  const pageName = pageParameterOf(route, operation.node) ?? 'page';
   const parse = createParser(options, route);
   const readVariables = createRouteReader(schema, route, operation.node);
+  const hasParameters = route.path.includes(':');
   // Memoized: query strings repeat, and parsing one took as long as sending the page.
   const requests = new LRUCache<string, PageRequest>({ maxSize: 1_000_000 });
-  const parseRequest = (query: string): PageRequest => {
+  const parseRequest = (target: string, query: string, path: PathParameters): PageRequest => {
     const parameters = parse(query);
-    const variables = readVariables(parameters);
-    const key = `${route.path} ${JSON.stringify(variables)}`;
-    const toQuery = toOffset ? toOffset(variables['limit'] ?? config.pageSize) : toPage;
-    const request = { query, parameters, variables, toQuery, key };
-    requests.set(query, request, { size: 1000 + 4 * query.length });
+    const variables = readVariables(parameters, path);
+    const request = { parameters, variables, key: `${route.path} ${JSON.stringify(variables)}` };
+    requests.set(target, request, { size: 1000 + 4 * target.length });
     return request;
   };
+  const toQuery = ({ parameters, variables }: PageRequest, place: number): string =>
+    offsetName === undefined
+      ? formatQuery(parameters, pageName, String(place))
+      : toQueryByOffset(
+          parameters,
+          sizeName,
+          variables[sizeName] ?? config.pageSize,
+          offsetName,
+          place,
+        );
 
-  return async ({ raw }, base, caller) => {
+  return async ({ raw, params }, base, caller) => {
     const query = rawQuery(raw);
-    const request = requests.get(query) ?? parseRequest(query);
+    const place = hasParameters ? fillPath(route.path, params as PathParameters) : route.path;
+    const target = `${place}?${query}`;
+    const request = requests.get(target) ?? parseRequest(target, query, params as PathParameters);
     const { variables, key } = request;
-    const execution = { operation, variables, key, toAnswer: toCachedPage };
+    const execution = { operation, variables, key, toAnswer };
     const { answer: page } = await engine.answer(execution, caller);
-    const path = `${base}${route.path}`;
-    const address = `${path}?${query}`;
+    const address = base + target;
     if (page.lastEnvelope?.address === address) return page.lastEnvelope;
-    const { head, body } = buildEnvelope(path, page, request.parameters, request.toQuery);
-    const tag = entityTag(head + page.resultsTag);
-    page.lastEnvelope = { address, body, tag, shareable: page.shareable };
+    const readField = (name: string): unknown => {
+      const [field, value] = [envelope.fields.get(name), page.fields[name]];
+      if (typeof value !== 'number' || !field || !relationOf(field)) return value;
+      return `${base}${place}?${toQuery(request, value)}`;
+    };
+    const [head, tail] = writeEnvelope(envelope, readField);
+    const headers = writeHeaders(envelope, readField);
+    const body = Buffer.concat([Buffer.from(head), page.records, Buffer.from(tail)]);
+    const tag = entityTag(head + tail + JSON.stringify(headers) + page.recordsTag);
+    page.lastEnvelope = { address, body, tag, headers, shareable: page.shareable };
     return page.lastEnvelope;
   };
 }
 
-interface CachedPage extends Answer, Omit<Page, 'results'> {
-  readonly results: Buffer;
-  readonly resultsTag: string;
+interface CachedPage extends Answer {
+  /** By their names on the wire, without the records. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly records: Buffer;
+  readonly recordsTag: string;
   /** The envelope of the last request: most clients use the same address. */
-  lastEnvelope?: Representable & { readonly address: string };
+  lastEnvelope?: Answered & { readonly address: string };
 }
 
-function toCachedPage(result: ExecutionResult, isShared: boolean): CachedPage {
-  const { count, next, previous, results } = dataOf<{ page: Page }>(result).page;
-  const bytes = encodeJson(results);
-  return {
-    count,
-    next,
-    previous,
-    results: bytes,
-    resultsTag: entityTag(bytes),
-    // Includes an envelope and its compressed representations.
-    size: 3 * bytes.length,
-    shareable: isShared,
+function toCachedPage(recordsName: string) {
+  return (result: ExecutionResult, isShared: boolean): CachedPage => {
+    const { page } = dataOf<{ page: Readonly<Record<string, unknown>> }>(result);
+    const { [recordsName]: list = null, ...fields } = page;
+    const records = encodeJson(list);
+    // The size includes an envelope and its compressed representations.
+    const kept = { size: 3 * records.length, shareable: isShared };
+    return { fields, records, recordsTag: entityTag(records), ...kept };
   };
 }
-
-/** The query of a link to a page. */
-type ToQuery = (parameters: QueryParameters, place: number) => string;
-
-const toPage: ToQuery = (parameters, page) => formatQuery(parameters, 'page', String(page));
 
 /** As LimitOffsetPagination of Django REST Framework: `limit` is always set, and the first page has no `offset`. */
-const toQueryByOffset =
-  (limit: unknown): ToQuery =>
-  (parameters, offset) => {
-    const others = parameters.filter(([name]) => name !== 'limit');
-    const sized = [...others, ['limit', String(limit)] as const];
-    return formatQuery(sized, 'offset', offset === 0 ? undefined : String(offset));
-  };
-
-export function buildEnvelope(
-  path: string,
-  { count, next, previous, results }: Pick<CachedPage, 'count' | 'next' | 'previous' | 'results'>,
+function toQueryByOffset(
   parameters: QueryParameters,
-  toQuery = toPage,
-): { readonly head: string; readonly body: Buffer } {
-  const link = (number: number | null) =>
-    number === null ? null : `${path}?${toQuery(parameters, number)}`;
-  const empty = { count, next: link(next), previous: link(previous), results: null };
-  const head = JSON.stringify(empty).slice(0, -'null}'.length);
-  return { head, body: Buffer.concat([Buffer.from(head), results, Buffer.from('}')]) };
+  sizeName: string,
+  size: unknown,
+  offsetName: string,
+  offset: number,
+): string {
+  const others = parameters.filter(([name]) => name !== sizeName);
+  const sized = [...others, [sizeName, String(size)] as const];
+  return formatQuery(sized, offsetName, offset === 0 ? undefined : String(offset));
 }
 
 function createRecordReader(

@@ -47,3 +47,12 @@ function encodeForm(text: string): string {
     .replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
     .replaceAll('%20', '+');
 }
+
+export type PathParameters = Readonly<Record<string, string>>;
+
+/** `/api/users/:id/` with the values of its parameters. */
+export function fillPath(path: string, parameters: PathParameters): string {
+  return path.replace(/:(\w+)/g, (_all, name: string) =>
+    encodeURIComponent(parameters[name] ?? ''),
+  );
+}

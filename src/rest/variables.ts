@@ -1,5 +1,6 @@
 // Variables of a stored document, coerced from the query string and the path by their types.
 import {
+  type ASTNode,
   type GraphQLEnumType,
   type GraphQLInputType,
   type GraphQLScalarType,
@@ -9,9 +10,11 @@ import {
   isListType,
   isNonNullType,
   isScalarType,
+  Kind,
   type OperationDefinitionNode,
   print,
   typeFromAST,
+  visit,
 } from 'graphql';
 import { type FoundInput, findInputs } from './describe.ts';
 import {
@@ -24,7 +27,7 @@ import {
   severalFields,
 } from './errors.ts';
 import type { Route } from './routes.ts';
-import { type QueryParameters, readParameter } from './url.ts';
+import { type PathParameters, type QueryParameters, readParameter } from './url.ts';
 
 type Variables = Record<string, unknown>;
 
@@ -33,8 +36,6 @@ type Variables = Record<string, unknown>;
  * @throws RestError 400 with the name of the parameter; 404 for a path parameter
  */
 export type ReadVariables = (query: QueryParameters, path?: PathParameters) => Variables;
-
-export type PathParameters = Readonly<Record<string, string>>;
 
 type Leaf = GraphQLEnumType | GraphQLScalarType;
 
@@ -83,7 +84,8 @@ export function createVariableReader(
     const values: Variables = {};
     for (const { name, type, isList, isRequired, range, refuse } of variables) {
       if (Object.hasOwn(path, name)) {
-        values[name] = readFromPath(type, name, path[name] ?? '');
+        const read = readFromPath(type, name, path[name] ?? '');
+        values[name] = isList ? [read] : read;
         continue;
       }
       const given = isList
@@ -101,33 +103,46 @@ export function createVariableReader(
   };
 }
 
-/** Whether the pages of a list are found by its variables `offset` and `limit`; by `page` otherwise. */
-export function isByOffset(operation: OperationDefinitionNode): boolean {
-  return hasVariable(operation, 'offset');
+/** The variables that say which page: names of parameters by the arguments of GraphQL, such as `pageSize: $per_page`. */
+export interface PageParameters {
+  readonly page?: string;
+  readonly last?: string;
+  readonly pageSize?: string;
+  readonly offset?: string;
 }
 
-function hasVariable({ variableDefinitions = [] }: OperationDefinitionNode, name: string): boolean {
-  return variableDefinitions.some(({ variable }) => variable.name.value === name);
+export function pageParametersOf(operation: ASTNode): PageParameters {
+  const found: Record<string, string> = {};
+  visit(operation, {
+    Argument: ({ name: { value: name }, value }) => {
+      if (value.kind !== Kind.VARIABLE || !/^(?:page|last|pageSize|offset)$/.test(name)) return;
+      found[name] ??= value.name.value;
+    },
+  });
+  return found;
 }
 
-/** Whether its pages have numbers: those of a list, or of a list in a record. */
-export function isByPage({ list }: Route, operation: OperationDefinitionNode): boolean {
-  return list ? !isByOffset(operation) : hasVariable(operation, 'last');
+/** The parameter with the number of the page: that of a list, or of a list in a record; undefined: pages have none. */
+export function pageParameterOf({ list }: Route, operation: ASTNode): string | undefined {
+  const { page = 'page', last, offset } = pageParametersOf(operation);
+  return (list ? offset === undefined : last !== undefined) ? page : undefined;
 }
 
-/** The reader of a route. It reads `page` too: an invalid page is a 404, and `last` is not a number. */
+/** The reader of a route. It reads the page too: an invalid one is a 404, and `last` is not a number. */
 export function createRouteReader(
   schema: GraphQLSchema,
   route: Route,
   operation: OperationDefinitionNode,
 ): ReadVariables {
-  if (!isByPage(route, operation)) return createVariableReader(schema, operation, []);
-  const readOthers = createVariableReader(schema, operation, ['page', 'last']);
+  const name = pageParameterOf(route, operation);
+  if (name === undefined) return createVariableReader(schema, operation, []);
+  const { last = 'last' } = pageParametersOf(operation);
+  const readOthers = createVariableReader(schema, operation, [name, last]);
   return (parameters, path) => {
     const variables = readOthers(parameters, path);
-    const page = parsePageNumber(readParameter(parameters, 'page'));
+    const page = parsePageNumber(readParameter(parameters, name));
     if (page === undefined) throw invalidPage();
-    return Object.assign(variables, page === 'last' ? { last: true } : { page });
+    return Object.assign(variables, page === 'last' ? { [last]: true } : { [name]: page });
   };
 }
 

@@ -3,8 +3,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import type { Config } from '../../src/config.ts';
+import { schema } from '../../src/graphql/schema.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
-import { routes as ownRoutes, type Route } from '../../src/rest/routes.ts';
+import { readRoutes } from '../../src/rest/read-routes.ts';
+import type { Route } from '../../src/rest/routes.ts';
 import { keepLog, useGateway } from '../support/gateway.ts';
 import { documentOf } from '../support/graphql/schema-extension.ts';
 
@@ -16,7 +18,7 @@ const listing = '/api/outfits/';
 /** Routes that only a test has: their parameters are known by their documents. */
 const described = { name: 'Test', description: 'Of a test.' };
 const routes: readonly Route[] = [
-  ...ownRoutes,
+  ...readRoutes(schema),
   {
     ...described,
     path: '/api/newest/',

@@ -1,12 +1,11 @@
-// docs/legacy-paths.md: its operations and lines of the table, taken from the page, and the requests that it shows;
-// and the operations of CONTRIBUTING.md.
-import { readFileSync } from 'node:fs';
-import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
-import { Kind, parse } from 'graphql';
-import { describe, expect, test } from 'vitest';
+// docs/legacy-paths.md: its operations as files of REST_DOCUMENTS, and the requests that it shows; and the operations of
+// CONTRIBUTING.md.
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { CreateOutfitDocument } from '../../src/generated/rest.ts';
-import { routes as ownRoutes, type Route } from '../../src/rest/routes.ts';
 import { type TestGateway, useGateway } from '../support/gateway.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) => ({
@@ -15,22 +14,22 @@ const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) =>
 }));
 const newest = rows.toSorted((a, b) => Number(b.created - a.created) || b.id - a.id);
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-const record =
-  /fragment OutfitRecord [\s\S]*?\n}\n/.exec(read('src/rest/outfits.graphql'))?.[0] ?? '';
+const folder = mkdtempSync(join(tmpdir(), 'outfit-rest-documents-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A gateway with a file of REST_DOCUMENTS, as somebody who has the package starts it. */
+function use(documents: string) {
+  const file = join(folder, `${randomUUID()}.graphql`);
+  writeFileSync(file, documents);
+  return useGateway('PostgreSQL', rows, documents === '' ? {} : { REST_DOCUMENTS: file });
+}
 
 interface Section {
   readonly title: string;
-  readonly routes: readonly Route[];
+  readonly documents: string;
   readonly shown: readonly (readonly [target: string, status: number, text: string])[];
 }
 
-/** An operation of a page, with the fragment of the service. */
-const parseStored = (operation: string) =>
-  parse(
-    operation + (operation.includes('...OutfitRecord') ? record : ''),
-  ) as unknown as TypedDocumentNode<never, never>;
-
-/** A section of the page, with its snippets in the place of what the service has. */
 function readSection(text: string): Section {
   const [title = ''] = text.split('\n', 1);
   const blockOf = (language: string) =>
@@ -38,35 +37,20 @@ function readSection(text: string): Section {
   const shown = [...blockOf('http').matchAll(/^GET (.+)\n(\d+) (.+)$/gm)].map(
     ([, target = '', status, text = '']) => [target, Number(status), text] as const,
   );
-  const operation = blockOf('graphql stored');
-  if (operation === '') return { title, routes: ownRoutes, shown };
-  const document = parseStored(operation);
-  const [first] = document.definitions;
-  if (first?.kind !== Kind.OPERATION_DEFINITION) throw new Error(`${title} has no operation.`);
-  const documents = { CreateOutfitDocument, [`${first.name?.value}Document`]: document };
-  const added = new Function(...Object.keys(documents), `return [${blockOf('ts')}]`)(
-    ...Object.values(documents),
-  ) as readonly Route[];
-  const paths = added.map(({ path }) => path);
-  return {
-    title,
-    routes: [...added, ...ownRoutes.filter(({ path }) => !paths.includes(path))],
-    shown,
-  };
+  return { title, documents: blockOf('graphql stored'), shown };
 }
 
 const sections = read('docs/legacy-paths.md').split(/^## /m).slice(1).map(readSection);
-const routesOf = (title: string) => sections.find((one) => one.title.includes(title))?.routes ?? [];
+const documentsOf = (title: string) =>
+  sections.find((one) => one.title.includes(title))?.documents ?? '';
 
-test('the page shows requests in each section', () => {
-  expect(sections.length).toBe(7);
+test('docs/legacy-paths.md shows requests in each section', () => {
+  expect(sections.length).toBe(9);
   for (const { title, shown } of sections) expect(shown.length, title).toBeGreaterThan(0);
 });
 
-const use = (routes: readonly Route[]) => useGateway('PostgreSQL', rows, {}, { routes });
-
-describe.each(sections)('$title', ({ routes, shown }) => {
-  const gateway = use(routes);
+describe.each(sections)('$title', ({ documents, shown }) => {
+  const gateway = use(documents);
   test.each(shown)('GET %s', async (target, status, text) => {
     const response = await gateway.get(target);
     expect(response.body).toContain(text);
@@ -81,17 +65,7 @@ describe.each(sections)('$title', ({ routes, shown }) => {
 
 describe('the example of CONTRIBUTING.md', () => {
   const text = read('CONTRIBUTING.md').split('## How to add a REST path')[1] ?? '';
-  const block = /```graphql\n([\s\S]*?)```/.exec(text)?.[1] ?? '';
-  const [popular = '', user = ''] = block.split(/(?=query ReadUser)/);
-  const gateway = use([
-    {
-      path: '/api/popular/',
-      name: 'Popular',
-      description: 'Most liked.',
-      list: parseStored(popular),
-    },
-    { path: '/api/users/:id/', name: 'User', description: 'One user.', record: parseStored(user) },
-  ]);
+  const gateway = use(/```graphql\n([\s\S]*?)```/.exec(text)?.[1] ?? '');
 
   test('is a list by likes, and a user', async () => {
     const { results } = (await gateway.get('/api/popular/')).json();
@@ -115,7 +89,7 @@ const idsFrom = (start: number, size: number) =>
   newest.slice(start, start + size).map(({ id }) => id);
 
 describe('limit and offset, as Django REST Framework reads them', () => {
-  const gateway = use(routesOf('LimitOffset'));
+  const gateway = use(documentsOf('LimitOffset'));
   test.each<[query: string, limit: number, offset: number, among?: (own: string) => string]>([
     ['', 20, 0],
     ['limit=7', 7, 0],
@@ -149,7 +123,7 @@ describe('limit and offset, as Django REST Framework reads them', () => {
 });
 
 describe('page_size', () => {
-  const gateway = use(routesOf('page_size'));
+  const gateway = use(documentsOf('page_size'));
   test.each([
     ['page_size=7', 7, 1],
     ['page_size=7&page=3', 7, 3],
@@ -190,7 +164,7 @@ describe('page_size', () => {
 });
 
 describe('user', () => {
-  const gateway = use(routesOf('?user=5'));
+  const gateway = use(documentsOf('?user=5'));
   const users = [...new Set(rows.map(({ userId }) => userId))];
   const of = (...ids: (number | undefined)[]) =>
     newest.filter(({ userId }) => ids.includes(userId)).map(({ id }) => id);
@@ -206,7 +180,7 @@ describe('user', () => {
 });
 
 describe('in GraphQL', () => {
-  const gateway = use(ownRoutes);
+  const gateway = use('');
   const query = async (text: string) => {
     const payload = { query: text };
     return (await gateway.app.inject({ method: 'POST', url: '/graphql', payload })).json();

@@ -2,7 +2,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { routes as ownRoutes } from '../../src/rest/routes.ts';
 import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
 import { createChecker, type Json } from '../support/http/openapi-answers.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
@@ -151,19 +150,6 @@ test('is a file like others: 304, HEAD, and no other method', async () => {
   }
   expect((await get(url, { host: 'a b' })).statusCode).toBe(400);
   expect((await get(url, { authorization: 'Bearer nobody' })).statusCode).toBe(401);
-});
-
-test('distinguishes paths with the same document or the same name', async () => {
-  const [own] = ownRoutes;
-  if (!own) throw new Error('There is no path.');
-  const routes = [own, { ...own, path: '/api/looks/', description: 'The same.' }];
-  const document = await documentOf(await open({}, { routes }));
-  expect(await new Validator().validate(document)).toEqual({ valid: true });
-  const ids = Object.values(document['paths'] ?? {}).flatMap((item) =>
-    ['get', 'post'].map((method) => item[method]?.['operationId']),
-  );
-  expect(ids).toEqual(['listOutfits', 'createOutfit', 'listOutfits2', 'createOutfit2']);
-  expect(document['tags']).toEqual([{ name: own.name, description: own.description }]);
 });
 
 test.each([

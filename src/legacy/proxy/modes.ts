@@ -42,8 +42,8 @@ interface Credentials {
 
 interface LegacyOptions {
   readonly config: DeprecationConfig & CorsConfig & Pick<Config, LegacyKey | 'writes'>;
-  /** Paths whose records this gateway owns once it takes the writes, such as `/api/outfits/`. */
-  readonly ownPaths: readonly string[];
+  /** The REST paths of this gateway. */
+  readonly routes: readonly { readonly path: string; readonly list?: unknown }[];
   readonly credentials: Credentials;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
@@ -98,7 +98,7 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
   app.addHook('onRequest', (request, reply, done) => {
     if (legacy.intercept(request, reply)) return;
     if (hasBody(request.headers)) limitArrival(request);
-    if (compares && isServedApi(request)) legacy.compareAfterAnswer(request, reply);
+    if (compares && legacy.isServedApi(request)) legacy.compareAfterAnswer(request, reply);
     done();
   });
   app.addHook('preClose', async () => legacy.closing.abort());
@@ -109,7 +109,9 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
 export class Legacy {
   readonly #config: LegacyOptions['config'];
   readonly #credentials: Credentials;
+  /** Paths whose records this gateway owns once it takes the writes, such as `/api/outfits/`. */
   readonly #ownPaths: readonly string[];
+  readonly #restPaths: ReadonlySet<string>;
   readonly #missingSettings = new Set<string>();
   readonly #forwarding: Forwarding;
   readonly #metrics: LegacyMetrics;
@@ -127,7 +129,9 @@ export class Legacy {
     const { legacyUrl = '', legacyHost, legacyTimeout, legacyAccept, publicUrl } = config;
     this.#config = config;
     this.#credentials = options.credentials;
-    this.#ownPaths = options.ownPaths;
+    const { routes } = options;
+    this.#ownPaths = routes.filter(({ list }) => list).map(({ path }) => path);
+    this.#restPaths = new Set(routes.flatMap(({ path }) => [path, path.replace(/\/$/, '')]));
     const { kind } = config.legacyMode;
     this.#isLegacyOwner = kind === 'shadow' || kind === 'canary';
     this.#forwarding = {
@@ -153,6 +157,13 @@ export class Legacy {
   /** Forwards or refuses a request; false: this gateway answers it. */
   intercept(request: FastifyRequest, reply: FastifyReply): boolean {
     return this.#forwardOrRefuse(request, reply, this.#isForLegacy(request));
+  }
+
+  /** Whether a REST path of this gateway is requested, or one that is below `/api/` beside them. */
+  isServedApi(request: FastifyRequest): boolean {
+    const { url = '' } = request.routeOptions;
+    if (!isServed(request)) return false;
+    return this.#restPaths.has(url) || (url.startsWith('/api/') && isBelow(request.url, ['/api/']));
   }
 
   /** The same for a request whose target the router cannot decode. */
@@ -195,7 +206,7 @@ export class Legacy {
     const isChecked = isForLegacy || this.#isOwnRecord(request);
     const refusal = isLoop ? legacyLoop : isChecked ? this.#findRefusal(request) : undefined;
     if (isForLegacy && !refusal) {
-      const isServed = !isUnroutable && isServedApi(request);
+      const isServed = !isUnroutable && this.isServedApi(request);
       if (!isServed) this.#countPath(request);
       void this.#forward(request, reply, isServed ? this.#comparisons.sample(request) : undefined);
       return true;
@@ -231,7 +242,7 @@ export class Legacy {
 
   #isForLegacy(request: FastifyRequest): boolean {
     if (!isServed(request)) return isBelow(request.url, this.#config.legacyPaths);
-    if (!this.#isLegacyOwner || !isServedApi(request)) return false;
+    if (!this.#isLegacyOwner || !this.isServedApi(request)) return false;
     const isOurs = request.method === 'GET' || request.method === 'HEAD';
     const share = isOurs ? this.#config.legacyMode.percent : 0;
     const isOwnClient = share > 0 && isInCanary(share, this.#credentials.clientKeyOf(request));
@@ -307,11 +318,6 @@ function isServed({ is404, params, routeOptions }: FastifyRequest): boolean {
   const { config, url } = routeOptions;
   const hasPath = config.hasPath?.(params as Record<string, string>) ?? true;
   return !is404 && url !== '/api/*' && hasPath;
-}
-
-function isServedApi(request: FastifyRequest): boolean {
-  const { url } = request.routeOptions;
-  return isServed(request) && !!url?.startsWith('/api/') && isBelow(request.url, ['/api/']);
 }
 
 /** The path with placeholders for ids and media files, so that requests for many records count as one path. */

@@ -9,16 +9,18 @@ import {
 } from 'graphql';
 import type { ComponentChildren } from 'preact';
 import type { OutfitRecordFragment } from '../../generated/rest.ts';
-import type { Page, Route } from '../../rest/routes.ts';
+import type { Route } from '../../rest/routes.ts';
 import { formatQuery, type QueryParameters, readParameter } from '../../rest/url.ts';
 import { isOutfit, OutfitCard } from './outfit-card.tsx';
 import type { Site } from './site.ts';
 import { webAddressOf } from './text.tsx';
 
 /** The envelope of a page, as on the wire. */
-export interface Envelope extends Omit<Page, 'next' | 'previous'> {
+export interface Envelope {
+  readonly count: number;
   readonly next: string | null;
   readonly previous: string | null;
+  readonly results: readonly unknown[];
 }
 
 export function isEnvelope(value: unknown): value is Envelope {

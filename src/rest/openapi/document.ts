@@ -1,13 +1,29 @@
 // Generates the OpenAPI document from the table of routes, the stored documents and the GraphQL schema.
-import { type DocumentNode, type GraphQLSchema, getOperationAST } from 'graphql';
+import {
+  type DocumentNode,
+  type GraphQLInputType,
+  type GraphQLSchema,
+  getNamedType,
+  getNullableType,
+  getOperationAST,
+  isEnumType,
+  isListType,
+  isNonNullType,
+  typeFromAST,
+  valueFromAST,
+} from 'graphql';
 import type { Config } from '../../config.ts';
 import { invalidKey } from '../../errors.ts';
 import type { DeprecationConfig } from '../../http/deprecation.ts';
 import { version } from '../../package.ts';
 import { findFields, mediaTypes } from '../create.ts';
+import { findInputs } from '../describe.ts';
+import { knownParametersOf } from '../documents.ts';
+import { readEnvelope } from '../envelope.ts';
 import { allowOf, type Route } from '../routes.ts';
-import { describeAnswer, describeErrors, describeHeaders, errorSchemas } from './answers.ts';
-import { describeParameters, readDocumentOf } from './parameters.ts';
+import { fillPath } from '../url.ts';
+import { maxPage, pageParameterOf, pageParametersOf, rangeOf } from '../variables.ts';
+import { components, describeResponses, errorSchemas, errorTable } from './responses.ts';
 import { describedBy, type JsonSchema, Schemas } from './schemas.ts';
 
 export interface DocumentOptions {
@@ -19,7 +35,6 @@ export interface DocumentOptions {
 
 interface Parts extends DocumentOptions {
   readonly schemas: Schemas;
-  readonly operationIds: Set<string>;
   /** The credentials that are accepted, as alternatives. */
   readonly security: readonly JsonSchema[];
 }
@@ -29,7 +44,7 @@ export function createDocument(options: DocumentOptions): JsonSchema {
   const schemas = new Schemas(schema, errorSchemas);
   const securitySchemes = describeSecurity(config);
   const security = Object.keys(securitySchemes).map((name) => ({ [name]: [] }));
-  const parts = { ...options, schemas, security, operationIds: new Set<string>() };
+  const parts = { ...options, schemas, security };
   const paths = routes.map((route) => {
     const get = describeRead(parts, route);
     const post = route.create && describeCreate(parts, route, route.create);
@@ -42,8 +57,7 @@ export function createDocument(options: DocumentOptions): JsonSchema {
     info: {
       title: 'REST API of the outfit gateway',
       version,
-      description:
-        'The REST paths. Everything that they give, and more, is in the GraphQL schema at `/graphql` too.',
+      description: `The REST paths. Everything that they give, and more, is in the GraphQL schema at \`/graphql\` too.\n\n${errorTable}`,
       contact: { name: 'The operator of this gateway' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -53,7 +67,7 @@ export function createDocument(options: DocumentOptions): JsonSchema {
     paths: Object.fromEntries(paths),
     components: {
       schemas: schemas.components,
-      headers: describeHeaders(),
+      ...components,
       securitySchemes,
     },
   };
@@ -90,19 +104,12 @@ function describeSecurity({
 
 function describeRead(parts: Parts, route: Route): JsonSchema {
   const { schema, schemas } = parts;
-  const document = readDocumentOf(route);
-  const link = (which: string) => ({
-    type: ['string', 'null'],
-    format: 'uri',
-    description: `Address of the ${which} page with the same parameters; null where there is none.`,
-  });
-  const links = { next: link('next'), previous: link('previous') };
+  const document = route.list ?? route.record;
+  if (!document) throw new Error(`The path ${route.path} has neither a list nor a record.`);
   const body = route.list
-    ? schemas.refer(
-        route.name.replaceAll(/\W/g, ''),
-        schemas.ofField(schemas.findField(document, 'page'), links),
-      )
+    ? schemas.refer(route.name.replaceAll(/\W/g, ''), describePage(parts, route, route.list))
     : schemas.ofField(schemas.findField(document, 'record'));
+  const headers = route.headers?.map((header) => header.split(':', 1)[0] ?? '');
   return {
     ...describeOperation(parts, route, 'get', document, [
       route.description,
@@ -113,7 +120,7 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
     ]),
     security: [{}, ...parts.security],
     parameters: [
-      ...describeParameters(schema, route, schemas),
+      ...describeParameters(schema, route, document, schemas),
       {
         name: 'If-None-Match',
         in: 'header',
@@ -121,12 +128,70 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
         schema: { type: 'string' },
       },
     ],
-    responses: {
-      200: describeAnswer(200, 'OK', { schema: body }),
-      304: describeAnswer(304, 'It has not changed.'),
-      ...describeErrors('get'),
-    },
+    responses: describeResponses(200, body, headers),
   };
+}
+
+function describePage({ config, schema, schemas }: Parts, route: Route, list: DocumentNode) {
+  const { path } = route;
+  const { offset, pageSize = 'limit' } = pageParametersOf(list);
+  const numbered = pageParameterOf(route, list);
+  const base = config.publicUrl ?? 'https://shop.example.com';
+  return schemas.ofPage(readEnvelope(schema, list, route), (relation) => {
+    const isNext = relation === 'next';
+    const query =
+      offset === undefined
+        ? `${numbered}=${isNext ? 3 : 1}`
+        : `${pageSize}=20${isNext ? `&${offset}=40` : ''}`;
+    return `${base}${fillPath(path, { id: '112' })}?${query}`;
+  });
+}
+
+/** The variables of a document as parameters, by their types. */
+function describeParameters(
+  schema: GraphQLSchema,
+  route: Route,
+  document: DocumentNode,
+  schemas: Schemas,
+): JsonSchema[] {
+  const inputs = new Map(findInputs(schema, document).map((found) => [found.name, found.input]));
+  const inQuery = knownParametersOf(route);
+  const page = route.list && pageParameterOf(route, document);
+  const { last = 'last' } = pageParametersOf(document);
+  const definitions = getOperationAST(document)?.variableDefinitions ?? [];
+  return definitions.flatMap(({ variable, type: node, defaultValue }): JsonSchema[] => {
+    const name = variable.name.value;
+    if (page !== undefined && name === last) return [];
+    const description = inputs.get(name)?.description;
+    if (name === page) {
+      const text = describedBy(description, '`last` is the last page.');
+      const number = { type: 'integer', minimum: 1, maximum: maxPage };
+      const schema = { anyOf: [number, { type: 'string', const: 'last' }] };
+      return [{ name, in: 'query', ...text, schema }];
+    }
+    const type = typeFromAST(schema, node as never) as GraphQLInputType;
+    const leaf = getNamedType(type);
+    const { description: meaning, ...item } = schemas.ofInput(leaf, description);
+    const [minimum, maximum] = rangeOf(inputs.get(name)) ?? [];
+    const choices = isEnumType(leaf) ? leaf.getValues() : [];
+    const value =
+      (defaultValue && valueFromAST(defaultValue, type)) ??
+      choices.find(({ extensions }) => extensions['isDefault'])?.value;
+    const isList = inQuery.has(name) && isListType(getNullableType(type));
+    return [
+      {
+        name,
+        in: inQuery.has(name) ? 'query' : 'path',
+        required: !inQuery.has(name) || (isNonNullType(type) && !defaultValue),
+        ...describedBy(meaning),
+        schema: {
+          ...(isList ? { type: 'array', items: item } : item),
+          ...(minimum === undefined ? {} : { minimum, maximum }),
+          ...(value === undefined ? {} : { default: value }),
+        },
+      },
+    ];
+  });
 }
 
 function describeCreate(parts: Parts, route: Route, document: DocumentNode): JsonSchema {
@@ -153,16 +218,13 @@ function describeCreate(parts: Parts, route: Route, document: DocumentNode): Jso
       required: fields.some(({ input }) => input.extensions['required']),
       content: Object.fromEntries(mediaTypes.map((type) => [type, content])),
     },
-    responses: {
-      201: describeAnswer(201, 'Created', { schema: record }),
-      ...describeErrors('post'),
-    },
+    responses: describeResponses(201, record),
   };
 }
 
 /** @param texts paragraphs of the description; the first sentence is the summary */
 function describeOperation(
-  { config, operationIds }: Parts,
+  { config }: Parts,
   { name, path }: Route,
   method: string,
   document: DocumentNode,
@@ -170,11 +232,7 @@ function describeOperation(
 ) {
   const camelCased = path.replace(/\W+(\w?)/g, (_all, letter: string) => letter.toUpperCase());
   const own = getOperationAST(document)?.name?.value ?? `${method}${camelCased}`;
-  const base = own.replace(/^./, (first) => first.toLowerCase());
-  // Routes may share a document: operation ids must differ.
-  let operationId = base;
-  for (let number = 2; operationIds.has(operationId); number += 1) operationId = base + number;
-  operationIds.add(operationId);
+  const operationId = own.replace(/^./, (first) => first.toLowerCase());
   return {
     operationId,
     tags: [name],

@@ -1,5 +1,6 @@
 // JSON Schemas from the GraphQL schema: of the selections and of the variables of stored documents.
 import {
+  type ConstValueNode,
   type DocumentNode,
   type GraphQLNamedType,
   type GraphQLSchema,
@@ -10,8 +11,11 @@ import {
   isScalarType,
   isSpecifiedScalarType,
   Kind,
+  valueFromASTUntyped,
 } from 'graphql';
 import { findField, listFields, type SelectedField, type WritableField } from '../describe.ts';
+import { type Envelope, relationOf } from '../envelope.ts';
+import { examples } from './examples.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>> & { readonly description?: string };
 
@@ -49,8 +53,27 @@ export class Schemas {
     return findField(this.#schema, document, ...path);
   }
 
-  /** Schema of a field, without null. @param others further properties */
-  ofField(field: SelectedField, others: JsonSchema = {}): JsonSchema {
+  /** Schema of a page, by the template of its envelope. @param linkTo gives the example of a link */
+  ofPage({ fields, template }: Envelope, linkTo: (relation: string) => string): JsonSchema {
+    const write = (node: ConstValueNode): JsonSchema => {
+      if (node.kind === Kind.LIST) return { type: 'array', prefixItems: node.values.map(write) };
+      if (node.kind === Kind.OBJECT) {
+        const members = node.fields.map(({ name, value }) => [name.value, write(value)] as const);
+        return toObject(members, () => true);
+      }
+      const field = node.kind === Kind.ENUM && fields.get(node.value);
+      if (!field) return { const: valueFromASTUntyped(node) };
+      const relation = relationOf(field);
+      if (!relation) return this.#ofSelected(field, 'OutfitPage');
+      const description = `Address of the ${relation === 'next' ? 'next' : 'previous'} page with the same parameters; null where there is none.`;
+      const examples = [linkTo(relation)];
+      return { type: ['string', 'null'], format: 'uri', description, examples };
+    };
+    return write(template);
+  }
+
+  /** Schema of a field, without null. */
+  ofField(field: SelectedField): JsonSchema {
     const type = getNullableType(field.type);
     if (isListType(type)) {
       return { type: 'array', items: this.#ofNullable({ ...field, type: type.ofType }) };
@@ -61,15 +84,14 @@ export class Schemas {
     }
     const fields = listFields(this.#schema, field);
     const names = new Map(fields.map(({ graphqlName, name }) => [graphqlName, name]));
-    const properties = fields.map((inner) => [
-      inner.name,
-      { ...this.#ofNullable(inner), ...describedBy(inWireNames(inner.description, names)) },
-    ]);
+    const properties = fields.map((inner) => {
+      const text = describedBy(inWireNames(inner.description, names));
+      return [inner.name, { ...this.#ofSelected(inner, type.name), ...text }] as const;
+    });
+    const sure = new Set(fields.filter((one) => one.isAlwaysThere).map(({ name }) => name));
     const object = {
-      type: 'object',
       ...describedBy(type.description),
-      properties: { ...Object.fromEntries(properties), ...others },
-      required: fields.filter(({ isAlwaysThere }) => isAlwaysThere).map(({ name }) => name),
+      ...toObject(properties, (name) => sure.has(name)),
     };
     // A selection of a single fragment is named after the fragment.
     const [only, ...more] = field.selectionSet?.selections ?? [];
@@ -101,13 +123,12 @@ export class Schemas {
         ...(maxLength === undefined ? {} : { maxLength }),
         ...(example === undefined ? {} : { examples: [example] }),
       };
-      return [name, mayBeNull ? nullable(schema) : schema];
+      return [name, mayBeNull ? nullable(schema) : schema] as const;
     });
-    return {
-      type: 'object',
-      properties: Object.fromEntries(properties),
-      required: fields.filter(({ input }) => input.extensions['required']).map(({ name }) => name),
-    };
+    const required = new Set(
+      fields.filter(({ input }) => input.extensions['required']).map(({ name }) => name),
+    );
+    return toObject(properties, (name) => required.has(name));
   }
 
   #ofScalar(type: GraphQLNamedType): JsonSchema {
@@ -116,10 +137,29 @@ export class Schemas {
     return this.refer(type.name, { ...schema, ...describedBy(type.description) });
   }
 
+  /** With its description and an example. */
+  #ofSelected(field: SelectedField, parent: string): JsonSchema {
+    const schema = this.#ofNullable(field);
+    const example = examples[`${parent}.${field.graphqlName}`];
+    return {
+      ...(field.isAlwaysThere ? schema : nullable(schema)),
+      ...describedBy(field.description),
+      ...(example === undefined ? {} : { examples: [example] }),
+    };
+  }
+
   #ofNullable(field: SelectedField): JsonSchema {
     const schema = this.ofField(field);
     return isNonNullType(field.type) ? schema : nullable(schema);
   }
+}
+
+function toObject(
+  properties: readonly (readonly [name: string, schema: JsonSchema])[],
+  isRequired: (name: string) => boolean,
+): JsonSchema {
+  const required = properties.map(([name]) => name).filter(isRequired);
+  return { type: 'object', properties: Object.fromEntries(properties), required };
 }
 
 /** Without a description, the key is absent. */

@@ -7,8 +7,6 @@ import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { messageOf, OperatorError } from '../../errors.ts';
-import { buildEnvelope } from '../../rest/documents.ts';
-import { parseQuery } from '../../rest/url.ts';
 
 type Records = AsyncIterable<readonly Buffer[]>;
 
@@ -82,14 +80,12 @@ export async function writePages(
   for await (const results of toPages(records, pageSize)) {
     page++;
     written += results.length;
-    const query = page === 1 ? '' : `page=${page}`;
-    const kept = {
-      count,
-      next: page < pageCount ? page + 1 : null,
-      previous: page > 1 ? page - 1 : null,
-      results: toList(results),
-    };
-    const { body } = buildEnvelope(base + listingPath, kept, parseQuery(query));
+    const link = (number: number) => `${base}${listingPath}?page=${number}`;
+    const next = page < pageCount ? link(page + 1) : null;
+    const previous = page > 1 ? link(page - 1) : null;
+    const empty = JSON.stringify({ count, next, previous, results: null });
+    const head = Buffer.from(empty.slice(0, -'null}'.length));
+    const body = Buffer.concat([head, toList(results), Buffer.from('}')]);
     const file = `page-${String(page).padStart(digits, '0')}.json`;
     await explainWrite(name, () => writeFile(join(folder, file), body, { flag: 'wx' }));
   }
