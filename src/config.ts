@@ -333,6 +333,7 @@ const settings = {
     authStaffClaim: setting('AUTH_STAFF_CLAIM', text, undefined),
     authWebhookUrl: setting('AUTH_WEBHOOK_URL', webhookUrl, undefined),
     authWebhookTtl: quantitySetting('AUTH_WEBHOOK_TTL', duration('1s', '1h'), '10s'),
+    authWebhookStale: quantitySetting('AUTH_WEBHOOK_STALE', duration('0', '1d'), '5m'),
     authCookies: setting('AUTH_COOKIES', cookieNames, []),
     rateLimit: setting('RATE_LIMIT', rate, undefined),
     corsOrigins: setting('CORS_ORIGINS', origins, []),

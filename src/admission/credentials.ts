@@ -7,6 +7,7 @@ import { groupAddress } from '../http/client-address.ts';
 import { isRepeated, safeMethods } from '../http/headers.ts';
 import { isFromTrustedOrigin, type OriginConfig, pickCookies } from './cookies.ts';
 import {
+  bearerIn,
   createTokenVerifier,
   decodeClaims,
   findClaim,
@@ -107,11 +108,6 @@ export class Credentials {
   async close(): Promise<void> {
     await this.#webhook?.close();
   }
-}
-
-/** The unverified token; empty without one, or where there are several. */
-function bearerIn(authorization = ''): string {
-  return /^bearer[ \t]+(\S+)$/i.exec(authorization)?.[1] ?? '';
 }
 
 /** Undefined for another scheme. @throws HttpError 401 unless there is one token */

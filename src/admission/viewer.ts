@@ -200,6 +200,11 @@ interface Outage {
   nextFetch: number;
 }
 
+/** The unverified token; empty without one, or where there are several. */
+export function bearerIn(authorization = ''): string {
+  return /^bearer[ \t]+(\S+)$/i.exec(authorization)?.[1] ?? '';
+}
+
 /** The claims of a JWT, which is not verified; undefined: it is none. */
 export function decodeClaims(token: string): JWTPayload | undefined {
   try {

@@ -6,7 +6,7 @@ import { type Config, legacyHostFor } from '../config.ts';
 import { Lane } from '../database/connection/lane.ts';
 import { HttpError, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
-import { toUserId, type Viewer } from './viewer.ts';
+import { bearerIn, decodeClaims, toUserId, type Viewer } from './viewer.ts';
 
 export interface Credential {
   readonly authorization: string | undefined;
@@ -35,14 +35,15 @@ interface AnsweredDecision extends Decision {
 /** Called with each user that the webhook names, before the decision is used. */
 export type OnUser = (userId: number, answer: unknown) => Promise<void>;
 
-type Outcome = 'accepted' | 'refused' | 'failed' | 'timeout';
+/** `stale`: no request, an accepted credential went on while the webhook failed. */
+type Outcome = 'accepted' | 'refused' | 'failed' | 'timeout' | 'stale';
 
 /** Called with each request to the webhook, when it has ended. */
 export type ObserveWebhook = (outcome: Outcome, seconds: number) => void;
 
 export type WebhookConfig = Pick<
   Config,
-  'authWebhookTtl' | 'legacyHost' | 'legacyUrl' | 'requestTimeout'
+  'authWebhookStale' | 'authWebhookTtl' | 'legacyHost' | 'legacyUrl' | 'requestTimeout'
 >;
 
 /** Concurrency limit of requests to the webhook, for all senders and for one. More wait: senders take turns. */
@@ -58,6 +59,14 @@ const maxTime = 5_000;
 /** Milliseconds of a shutdown that they may still take: less than a request has then. */
 const stopDelay = 1_500;
 
+class ServerError extends Error {}
+
+/** Whether the webhook itself failed: by a timeout, its connection, or a 5xx. Other answers are a mistake to mend. */
+function isOutage(error: NodeJS.ErrnoException): boolean {
+  const isConnection = /^(?:E[A-Z]+$|UND_ERR_)/.test(error.code ?? '');
+  return isConnection || error.name === 'TimeoutError' || error instanceof ServerError;
+}
+
 /** Errors of a kept connection that the server closes just as it is used again. */
 const staleConnection = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
@@ -69,6 +78,10 @@ export class Webhook {
   /** Milliseconds. */
   readonly #period: number;
   readonly #timeout: number;
+  /** Milliseconds that an accepted credential goes on while the webhook fails. */
+  readonly #stale: number;
+  /** Whether the last request to the webhook failed: nobody waits for it whose credential goes on. */
+  #isFailing = false;
   readonly #lane: Lane;
   /** By digest: no credential stays in memory. Expired entries stay, to charge their user for the next request. */
   readonly #decisions = { accepted: createCache(), refused: createCache() };
@@ -81,12 +94,13 @@ export class Webhook {
     private readonly onUser: OnUser | undefined,
     private readonly observe: ObserveWebhook | undefined,
   ) {
-    const { authWebhookTtl, requestTimeout } = config;
+    const { authWebhookStale, authWebhookTtl, requestTimeout } = config;
     const { origin, pathname, search } = new URL(url);
     this.#origin = origin;
     this.#target = pathname + search;
     this.#host = legacyHostFor(url, config);
     this.#period = authWebhookTtl;
+    this.#stale = authWebhookStale;
     this.#timeout = Math.min(maxTime, requestTimeout / 2);
     this.#lane = new Lane({ ...limits, maxWait: this.#timeout });
     this.#lane.limitWaiting(maxWaiting);
@@ -99,7 +113,7 @@ export class Webhook {
     let decision = this.#find(key);
     if (!decision) {
       const sender = await charge(this.#decisions.accepted.get(key)?.userId);
-      decision = this.#find(key) ?? (await this.#askOnce(key, credential, sender));
+      decision = this.#find(key) ?? (await this.#askOrGoOn(key, credential, sender));
     }
     const { userId, isStaff = false, expires } = decision;
     if (userId === undefined) return undefined;
@@ -132,6 +146,33 @@ export class Webhook {
     return kept.find((one) => one !== undefined && performance.now() < one.expires);
   }
 
+  /** While the webhook fails, a credential that it has accepted goes on; it is asked about all the same. */
+  async #askOrGoOn(key: string, credential: Credential, sender: string): Promise<Decision> {
+    const asking = this.#askOnce(key, credential, sender);
+    const early = this.#goOn(key, credential);
+    if (!early) {
+      return asking.catch((error) => {
+        const kept = this.#goOn(key, credential);
+        if (kept) return kept;
+        throw error;
+      });
+    }
+    asking.catch(() => {});
+    return early;
+  }
+
+  /** The last acceptance of a credential in an outage, if it is recent enough, and the token itself has not expired. */
+  #goOn(key: string, { authorization }: Credential): Decision | undefined {
+    const kept = this.#decisions.accepted.get(key);
+    const now = performance.now();
+    const until = (kept?.expires ?? 0) - this.#period + this.#stale;
+    const { exp } = decodeClaims(bearerIn(authorization)) ?? {};
+    const isOver = now >= until || (exp !== undefined && exp <= Date.now() / 1000);
+    if (!this.#isFailing || !kept || isOver) return undefined;
+    this.observe?.('stale', 0);
+    return { ...kept, expires: Math.min(now + this.#period, until) };
+  }
+
   #askOnce(key: string, credential: Credential, sender: string): Promise<Decision> {
     const pending = this.#underWay.get(key);
     if (pending) return pending;
@@ -156,10 +197,12 @@ export class Webhook {
     try {
       const decision = await this.#ask(credential);
       outcome = decision.userId === undefined ? 'refused' : 'accepted';
+      this.#isFailing = false;
       // Counted from before the request: the credential may be revoked right after the decision.
       return { ...decision, expires: begin + this.#period };
     } catch (cause) {
       if ((cause as Error).name === 'TimeoutError') outcome = 'timeout';
+      this.#isFailing = isOutage(cause as Error);
       throw cause instanceof HttpError ? cause : unavailable({ cause });
     } finally {
       this.#lane.leave(origin);
@@ -187,7 +230,10 @@ export class Webhook {
       return ask();
     });
     if (status === 401 || status === 403) return { userId: undefined };
-    if (status !== 200) throw new Error(`AUTH_WEBHOOK_URL was answered with status ${status}.`);
+    if (status !== 200) {
+      const ErrorType = status >= 500 ? ServerError : Error;
+      throw new ErrorType(`AUTH_WEBHOOK_URL was answered with status ${status}.`);
+    }
     const answer = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
     const userId = toUserId(answer?.id);
     if (userId === undefined) {

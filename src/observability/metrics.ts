@@ -163,7 +163,13 @@ export class Metrics {
       buckets: seconds,
       registers: [this.registry],
     });
-    return (outcome, duration) => durations.observe({ outcome }, duration);
+    const stale = new Counter({
+      name: 'gateway_auth_webhook_stale_total',
+      help: 'Requests whose credential went on after its last acceptance, because AUTH_WEBHOOK_URL failed.',
+      registers: [this.registry],
+    });
+    return (outcome, duration) =>
+      outcome === 'stale' ? stale.inc() : durations.observe({ outcome }, duration);
   }
 
   followCounts(maintenance: { readonly wrongCounts: number | undefined }): void {

@@ -228,9 +228,62 @@ describe('anything else that the webhook does', () => {
     expect(warnings).toEqual([]);
   });
 
+  test.each(answers.filter(([name]) => /^(?:an error|a broken connection)$/.test(name)))(
+    'is an outage, in which a credential goes on after its last acceptance, but no other: %s',
+    async (_name, outage) => {
+      const settings = { AUTH_WEBHOOK_TTL: '1s', REQUEST_TIMEOUT: '1s' };
+      const app = await open({ ...settings, AUTH_WEBHOOK_STALE: '4s' });
+      const off = await open({ ...settings, AUTH_WEBHOOK_STALE: '0' });
+      const short = await signIn(2, 3);
+      webhook.users.set('Token abc', 1).set('Token gone', 1).set(short['authorization'], 2);
+      for (const headers of [token('abc'), token('gone'), short]) {
+        expect(await viewerOf(app, headers)).not.toBe(503);
+      }
+      expect(await viewerOf(off, token('abc'))).toBe(1);
+      await sleep(1_100);
+      webhook.users.delete('Token gone');
+      expect(await viewerOf(app, token('gone'))).toBe(401);
+      await sleep(1_100);
+      for (const answer of [outage, () => {}]) {
+        webhook.answer = answer;
+        expect(await viewerOf(app, token('abc'))).toBe(1);
+        expect((await create(app, token('abc'))).statusCode).toBe(201);
+        expect(await viewerOf(app, token('gone'))).toBe(503);
+        expect(await viewerOf(app, token('new'))).toBe(503);
+        expect(await viewerOf(off, token('abc'))).toBe(503);
+      }
+      // A token ends by itself.
+      await expect.poll(() => viewerOf(app, short), { timeout: 10_000 }).toBe(503);
+      await expect.poll(() => viewerOf(app, token('abc')), { timeout: 10_000 }).toBe(503);
+    },
+  );
+
+  test('is no outage when it answers: a credential that was accepted does not go on', async () => {
+    const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
+    webhook.users.set('Token abc', 1);
+    expect(await viewerOf(app, token('abc'))).toBe(1);
+    await sleep(1_100);
+    for (const [name, answer] of answers.filter(([one]) => /there|page|object/.test(one))) {
+      webhook.answer = answer;
+      expect([name, await viewerOf(app, token('abc'))]).toEqual([name, 503]);
+    }
+    webhook.answer = (response) => sendJson(response, 500, {});
+    expect(await viewerOf(app, token('abc'))).toBe(1);
+    webhook.answer = (response) => sendJson(response, 401, {});
+    // The first one does not wait for the answer.
+    await expect.poll(() => viewerOf(app, token('abc'))).toBe(401);
+    webhook.answer = (response) => sendJson(response, 500, {});
+    await sleep(1_100);
+    expect(await viewerOf(app, token('abc'))).toBe(503);
+  });
+
   test('each question is measured by its outcome, and what is known is none', async () => {
     const metrics = new Metrics(gateway.database);
-    const config = readConfig({ AUTH_WEBHOOK_URL: webhook.url, REQUEST_TIMEOUT: '1s' });
+    const config = readConfig({
+      AUTH_WEBHOOK_URL: webhook.url,
+      AUTH_WEBHOOK_TTL: '1s',
+      REQUEST_TIMEOUT: '1s',
+    });
     const app = await buildApp(config, gateway.database, { metrics });
     onTestFinished(() => app.close());
     webhook.users.set('Token good', 1);
@@ -239,7 +292,10 @@ describe('anything else that the webhook does', () => {
     await read(app, token('failed'));
     webhook.answer = () => {};
     await read(app, token('late'));
+    await sleep(1_100);
+    await read(app, token('good'));
     const { text } = await metrics.print();
+    expect(text).toContain('\ngateway_auth_webhook_stale_total 1\n');
     for (const outcome of ['accepted', 'refused', 'failed', 'timeout']) {
       expect(text).toContain(
         `\ngateway_auth_webhook_duration_seconds_count{outcome="${outcome}"} 1\n`,
@@ -522,7 +578,11 @@ describe('a stream', () => {
     const asking = await startWebhook();
     onTestFinished(() => asking.close());
     asking.users.set('Token a', 1);
-    const app = await open({ AUTH_WEBHOOK_URL: asking.url, AUTH_WEBHOOK_TTL: period });
+    const app = await open({
+      AUTH_WEBHOOK_URL: asking.url,
+      AUTH_WEBHOOK_TTL: period,
+      AUTH_WEBHOOK_STALE: '0',
+    });
     const stream = await openStream(await baseOfApp(app), count, { headers: token('a') });
     const begun = performance.now();
     await stream.next();

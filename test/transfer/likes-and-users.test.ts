@@ -81,6 +81,7 @@ describe('on PostgreSQL', () => {
     );
     expect(await likesOf(8, 1)).toEqual({ likes: 1, viewerHasLiked: false });
     const first = await runImport('--likes', likes);
+    expect(first.code).toBe(1);
     expect(first.stdout).toMatch(
       /^5 likes read .+: 4 created, 0 updated, 1 unchanged, 0 broken\.\n1 outfit \(3\): the number of likes is 2 above their rows; who gave these likes did not come\.\n$/,
     );
@@ -99,6 +100,31 @@ describe('on PostgreSQL', () => {
 
 describe('beside outfits', () => {
   useOutfits();
+
+  test('exits with 1 where numbers of likes and rows disagree, and names --replace, which mends it', async () => {
+    await runImport('--users', save('users.ndjson', toLines([8, 9, 10].map((id) => makeUser(id)))));
+    const rows = [8, 9, 10].flatMap((user, index) =>
+      [1, 2, 3].slice(index).map((outfit) => ({ outfit, user })),
+    );
+    const all = await runImport('--likes', save('likes.ndjson', toLines(rows)));
+    expect(all).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('agree with their rows'),
+    });
+    // Somebody has taken back a like there.
+    const fewer = makeRecord(3, { likes: 2, private: false });
+    await runImport(save('outfits.ndjson', toLines([fewer])));
+    const left = save('likes.ndjson', toLines(rows.slice(0, -1)));
+    expect(await runImport('--likes', left)).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(
+        /\n1 outfit \(3\): the number of likes is 1 below their rows; .+ --replace\.\n$/,
+      ),
+    });
+    const replaced = await runImport('--likes', left, '--replace');
+    expect(replaced).toMatchObject({ code: 0, stdout: expect.stringContaining('agree') });
+    expect(await likesOf(10, 3)).toEqual({ likes: 2, viewerHasLiked: false });
+  });
 
   test('a like that was given here and there counts once, in both orders of the imports', async () => {
     await runImport('--users', save('users.ndjson', toLines([makeUser(8)])));

@@ -94,8 +94,8 @@ class PeopleImport {
       const removed = await removeOlderLikes(this.pool, moment);
       lines.push(`Removed, because the source does not have them: ${formatNumber(removed)} likes.`);
     }
-    lines.push(...(await this.#finish()));
-    const isLacking = count > read || this.#shortened !== undefined;
+    const differing = await this.#finish(lines);
+    const isLacking = count > read || this.#shortened !== undefined || differing;
     const isRefused = options.replace && partial !== undefined;
     return { lines, code: broken > 0 || isLacking || isRefused ? 1 : 0 };
   }
@@ -156,39 +156,35 @@ class PeopleImport {
     return `${formatNumber(read)} ${this.kind} read in ${seconds.toFixed(1)} s (${formatNumber(read / seconds)} per second)${this.options.isDry ? ', nothing is saved' : ''}: ${kept}.`;
   }
 
-  async #finish(): Promise<string[]> {
+  /** @returns whether numbers of likes differ from their rows */
+  async #finish(lines: string[]): Promise<boolean> {
     const { pool, kind } = this;
     const { read, created, updated } = this.#totals;
-    const lines: string[] = [];
     const lacking = (this.#count ?? 0) - read;
     if (lacking > 0) {
       lines.push(`The listing counts ${formatNumber(lacking)} more ${kind} than came.`);
     }
     if (this.#lacksUsers) lines.push('Users without outfits come with --users: import them first.');
-    if (this.options.isDry) return lines;
+    if (this.options.isDry) return false;
     if (created + updated > 0) {
       await raiseSequences(pool);
       await applyPendingChanges(pool);
       await pool.query('ANALYZE users, outfit_likes');
     }
-    if (kind === 'likes') lines.push(...describeDifferences(await compareLikes(pool)));
-    return lines;
+    if (kind !== 'likes') return false;
+    const { above, below } = await compareLikes(pool);
+    const isSame = above.outfits + below.outfits === 0;
+    if (isSame) lines.push('All numbers of likes agree with their rows.');
+    lines.push(
+      ...describe(above, 'above their rows; who gave these likes did not come'),
+      ...describe(below, 'below their rows; import the outfits, then the likes with --replace'),
+    );
+    return !isSame;
   }
 }
 
-function describeDifferences({ above, below }: Awaited<ReturnType<typeof compareLikes>>): string[] {
-  if (above.outfits + below.outfits === 0) return ['All numbers of likes agree with their rows.'];
-  const describe = ({ outfits, likes, first }: LikeDifference, what: string) =>
-    outfits === 0
-      ? []
-      : [
-          `${formatNumber(outfits)} outfit${outfits === 1 ? '' : 's'} (${listFirst(first, outfits, 3)}): ${what.replace('$', formatNumber(likes))}.`,
-        ];
-  return [
-    ...describe(
-      above,
-      'the number of likes is $ above their rows; who gave these likes did not come',
-    ),
-    ...describe(below, 'the number of likes is $ below their rows; import the outfits once more'),
-  ];
+function describe({ outfits, likes, first }: LikeDifference, what: string): string[] {
+  if (outfits === 0) return [];
+  const name = `${formatNumber(outfits)} outfit${outfits === 1 ? '' : 's'} (${listFirst(first, outfits, 3)})`;
+  return [`${name}: the number of likes is ${formatNumber(likes)} ${what}.`];
 }
