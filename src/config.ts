@@ -163,9 +163,9 @@ const addresses = listOf(
 
 const pathPrefixes = listOf(
   (item) =>
-    /^(?:\/[\w.~-]*[\w~-][\w.~-]*)+\/$/.test(item) &&
+    /^(?:\/[\w.~-]*[\w~-][\w.~-]*)(?:\/\*|\/[\w.~-]*[\w~-][\w.~-]*)*\/$/.test(item) &&
     !/^\/(?:graphql|health|outfits|users)\//.test(item),
-  'path prefixes that begin and end with a slash, such as "/api/,/media/"; "/" and paths of the gateway (/graphql/, /health/, /outfits/, /users/) are not allowed',
+  'path prefixes that begin and end with a slash, such as "/api/,/media/,/api/outfits/*/comments/"; "/" and paths of the gateway (/graphql/, /health/, /outfits/, /users/) are not allowed',
 );
 
 /** As browsers send it. Not `URL.origin`: it is null for the schemes of apps in a web view. */

@@ -104,6 +104,70 @@ describe('LEGACY_MODE=fallback', () => {
     },
   );
 
+  describe.each([
+    ['fallback', '/api/,/api/outfits/*/comments/'],
+    ['mirror', '/api/outfits/*/comments/'],
+  ])('with LEGACY_MODE=%s and LEGACY_PATHS=%s', (LEGACY_MODE, LEGACY_PATHS) => {
+    let gateway: ListeningGateway;
+    beforeAll(async () => {
+      gateway = await openBefore('PostgreSQL', service.base, { LEGACY_MODE, LEGACY_PATHS });
+    });
+    afterAll(() => gateway.close());
+
+    test.each([
+      ['GET', '/api/outfits/71/comments/'],
+      ['POST', '/api/outfits/71/comments/'],
+      ['POST', '/api/outfits/71/comments/?a=/../'],
+      ['DELETE', '/api/outfits/71/comments/3/'],
+      ['PUT', '/api/outfits/%37%31/comments/3/likes'],
+      ['PATCH', '/api/outfits/a.b-c/comments/x'],
+      ['TRACE', '/api/outfits/71/comments/'],
+    ])('%s %s is forwarded', async (method, target) => {
+      const { status, servedBy } = await send(gateway, method, target);
+      expect({ status, servedBy }).toEqual({ status: 200, servedBy: 'legacy' });
+      expect(received()).toContain(`${method} ${target} HTTP/1.1\r\n`);
+    });
+
+    test.each([
+      ...[
+        '/api/outfits/71/',
+        '/api/outfits/',
+        '/api/outfits/71/comment/',
+        '/api/outfits/comments/',
+      ],
+      ...['/api/outfits/%2e%2e/comments/', '/api/outfits/.../comments/'],
+      ...[
+        '/api/outfits/7%2f8/comments/',
+        '/api/outfits/7%5c8/comments/',
+        '/api/outfits/7\\8/comments/',
+      ],
+      ...[
+        '/api/outfits/7/8/comments/',
+        '/api/outfits/71/comments/../',
+        '/api/outfits/71/comments/..',
+      ],
+      ...[
+        '/api/outfits/71/comments/%2e%2e/',
+        '/api/outfits/71/comments/..%2f',
+        '/api/outfits/71;a/comments/',
+      ],
+      ...[
+        '/api/outfits/71/comments/..;/',
+        '/api/outfits/71/comments/;/../',
+        '/api/outfits/7%252fcomments/',
+      ],
+      ...[
+        '/api/outfits/71%252fcomments/../',
+        '/api/outfits/71/comments',
+        '/api/outfits/%2571%252f8/comments/',
+      ],
+    ])('DELETE %s never reaches the old service', async (target) => {
+      const { status } = await send(gateway, 'DELETE', target);
+      expect([404, 405, 400]).toContain(status);
+      expect(received()).toBe('');
+    });
+  });
+
   test('a WebSocket is refused with a sentence', async () => {
     const upgrade = 'Upgrade: websocket\r\nSec-WebSocket-Version: 13';
     const { status, answer } = await send(gateway, 'GET', '/api/chat/', upgrade);

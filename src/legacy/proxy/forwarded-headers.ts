@@ -67,9 +67,13 @@ function endToEnd({ rawHeaders, headers }: IncomingMessage, dropped: readonly st
   return rawHeaders.filter((_text, index) => !without.has(nameAt(index)));
 }
 
+/** A segment that `*` stands for: not dots alone, and without parameters. */
+const plainSegment = /^(?!\.+$)[^;]+$/;
+
 /**
  * Whether a target is below one of the prefixes, however the old service decodes it and resolves `..`: checked after
- * every decoding, with backslashes as slashes. No path with `..` and parameters after a semicolon is.
+ * every decoding, with backslashes as slashes. No path with `..` and parameters after a semicolon is. A prefix with `*`,
+ * which allows writes, is matched by every decoding, and by no path with parameters.
  */
 export function isBelow(target: string, prefixes: readonly string[]): boolean {
   if (!/^\/(?![\\/])/.test(target)) return false;
@@ -81,14 +85,24 @@ export function isBelow(target: string, prefixes: readonly string[]): boolean {
   const decoded = segmentsOf(decodings.at(-1) ?? '');
   return prefixes.some((prefix) => {
     const names = segmentsOf(prefix);
+    const isPattern = isPathPattern(prefix);
     return (
+      !(isPattern && hasParameters) &&
+      (isPattern ? decodings.map(segmentsOf) : [decoded]).every((segments) =>
+        names.every((name, index) =>
+          name === '*' ? plainSegment.test(segments[index] ?? '') : segments[index] === name,
+        ),
+      ) &&
       // A last segment without a slash is not below its own prefix: `/api` is not below `/api/`.
-      decoded.length >= names.length &&
-      names.every((name, index) => decoded[index] === name) &&
       (decoded.length > names.length || decodings.at(-1)?.endsWith('/')) &&
       decodings.every((path) => staysBelow(segmentsOf(path), names.length))
     );
   });
+}
+
+/** Whether it has a `*`, which stands for one segment. */
+export function isPathPattern(prefix: string): boolean {
+  return prefix.includes('*');
 }
 
 /** Whether some server could take a target for one below a prefix: after any decoding, with `..` resolved. */

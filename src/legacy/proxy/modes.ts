@@ -16,6 +16,7 @@ import { bufferAnswer } from './answer-buffer.ts';
 import { Comparisons, conditionalHeaders, type SampledRequest } from './comparisons.ts';
 import {
   isBelow,
+  isPathPattern,
   loopHeader,
   mayBeBelow,
   servedByHeader,
@@ -112,6 +113,8 @@ export class Legacy {
   /** Paths whose records this gateway owns once it takes the writes, such as `/api/outfits/`. */
   readonly #ownPaths: readonly string[];
   readonly #restPaths: ReadonlySet<string>;
+  /** Of LEGACY_PATHS: paths below the own ones that only the old service has. */
+  readonly #patterns: readonly string[];
   readonly #missingSettings = new Set<string>();
   readonly #forwarding: Forwarding;
   readonly #metrics: LegacyMetrics;
@@ -131,6 +134,7 @@ export class Legacy {
     this.#credentials = options.credentials;
     const { routes } = options;
     this.#ownPaths = routes.filter(({ list }) => list).map(({ path }) => path);
+    this.#patterns = config.legacyPaths.filter(isPathPattern);
     this.#restPaths = new Set(routes.flatMap(({ path }) => [path, path.replace(/\/$/, '')]));
     const { kind } = config.legacyMode;
     this.#isLegacyOwner = kind === 'shadow' || kind === 'canary';
@@ -223,7 +227,7 @@ export class Legacy {
     if (safeMethods.has(method) && method !== 'TRACE') return undefined;
     // WRITES=off holds for the old service too: the last import reads from it.
     if (!this.#config.writes) return writesOff();
-    if (this.#isLegacyOwner) return undefined;
+    if (this.#isLegacyOwner || isBelow(url, this.#patterns)) return undefined;
     const own = this.#ownPaths.find((path) => mayBeBelow(url, path));
     return own === undefined ? undefined : ownedHere(method, own);
   }
