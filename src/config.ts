@@ -466,7 +466,7 @@ export function readValue<Value>(
   // As in user:password@host.
   const isSecret = secrets.has(schema) || /:\/\/.*:.*@/.test(value);
   const shown = isSecret ? 'not valid' : JSON.stringify(value);
-  throw new ConfigError(`${name} is ${shown}, but it may be ${schema.description}.`);
+  throw new ConfigError(`${name} is ${shown}, but it must be ${schema.description}.`);
 }
 
 export type IdentityConfig = Pick<

@@ -102,7 +102,7 @@ describe('the configuration', () => {
   ])('refuses %s=%j in one sentence that says what it may be', (name, values, allowed) => {
     for (const value of values) {
       const message = failureOf({ [name]: value });
-      expect(message).toContain(`${name} is ${JSON.stringify(value)}, but it may be ${allowed}`);
+      expect(message).toContain(`${name} is ${JSON.stringify(value)}, but it must be ${allowed}`);
       expect(message).toMatch(/^[^\n]*[^.\n]\.$/);
     }
   });
@@ -133,7 +133,7 @@ describe('the configuration', () => {
     (name, values, allowed) => {
       for (const value of values) {
         const message = failureOf({ [name]: value });
-        expect(message).toMatch(/^\w+ is not valid, but it may be [^\n]*\.$/);
+        expect(message).toMatch(/^\w+ is not valid, but it must be [^\n]*\.$/);
         expect(message).toContain(allowed);
         expect(message).not.toContain('s3cret');
       }

@@ -91,7 +91,7 @@ function loadEnvFile(): void {
     for (const [name, value] of Object.entries(parseEnv(text))) {
       process.env[name] ??= value;
       if (foreign.test(name) || allSettings.some((one) => one.name === name)) continue;
-      process.stderr.write(`.env sets ${name}, which is no setting${nearestSetting(name)}.\n`);
+      process.stderr.write(`.env sets ${name}, which is not a setting${nearestSetting(name)}.\n`);
     }
   } catch (error) {
     if (error instanceof ConfigError) throw error;

@@ -30,8 +30,10 @@ export const builder = new SchemaBuilder<{
     pageInfoTypeOptions: { description: 'Where a range of a connection begins and ends.' },
     hasNextPageFieldOptions: { description: 'Whether there is more after this range.' },
     hasPreviousPageFieldOptions: { description: 'Whether there is more before this range.' },
-    startCursorFieldOptions: { description: 'Cursor of the first edge; null when there is none.' },
-    endCursorFieldOptions: { description: 'Cursor of the last edge; null when there is none.' },
+    startCursorFieldOptions: {
+      description: 'Cursor of the first edge; null when there is no edge.',
+    },
+    endCursorFieldOptions: { description: 'Cursor of the last edge; null when there is no edge.' },
     edgesFieldOptions: { description: 'The items of this range, each with its cursor.' },
     pageInfoFieldOptions: { description: 'Where this range begins and ends.' },
     cursorFieldOptions: { description: 'Opaque cursor of this position in the list.' },

@@ -124,7 +124,7 @@ export const documentNotTrusted = () =>
   new HttpError(
     403,
     'DOCUMENT_NOT_TRUSTED',
-    'Only documents that were stored beforehand are executed, and this is none of them.',
+    'This document is not in the list of trusted documents.',
   );
 
 const shorten = (id: string) => JSON.stringify(cut(id, 100));

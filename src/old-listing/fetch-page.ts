@@ -56,7 +56,7 @@ export function createFetchPage({
       }
       const target = parseUrl(location, url);
       if (!target || !/^https?:$/.test(target.protocol)) {
-        throw new SourceError(`${url} redirects to what is no http or https URL.`);
+        throw new SourceError(`${url} redirects to an address that is not an http or https URL.`);
       }
       url = target;
     }

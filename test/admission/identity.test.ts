@@ -243,7 +243,7 @@ describe('a token that does not hold', () => {
     expect((await ask(app, 'Bearer nonsense', unchanged)).statusCode).toBe(401);
   });
 
-  test('is refused where there is no key for tokens', async () => {
+  test('a token is refused without a key for tokens', async () => {
     const closed = await open({});
     expect(await statusOf(closed, await sign({ sub: '7' }))).toBe(401);
     expect(await statusOf(closed, `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`)).toBe(401);
@@ -315,7 +315,7 @@ describe('with a key set', () => {
     expect(server.fetches).toBe(1);
   });
 
-  test('a public key is no secret, and a secret in the key set is none', async () => {
+  test('a public key is not taken as a secret, nor a secret from the key set', async () => {
     const { publicKey } = rsa;
     const k = Buffer.alloc(32, 'k');
     const published = { kty: 'oct', kid: 'two', k: k.toString('base64url') };

@@ -167,7 +167,7 @@ test('a client that leaves while the database is asked what it shows has nothing
   }
 });
 
-test('writes that are stopped are told as 503, and are no unexpected errors in the log', async () => {
+test('a write that is stopped gets 503, and is not logged as an unexpected error', async () => {
   const settings = { REQUEST_TIMEOUT: '1s', AUTH_JWT_SECRET: secret };
   const server = runServer({ ...environment, ...settings });
   const base = await baseOf(server);

@@ -178,7 +178,7 @@ describe('with one place, which is taken', () => {
   });
 });
 
-test('a queue for connections that takes longer than opening one may is no outage', async () => {
+test('a queue for connections that is longer than the connect timeout does not count as an outage', async () => {
   const settings = { CACHE_MAX_SIZE: '0', DATABASE_POOL_MAX: '1', REQUEST_TIMEOUT: '60s' };
   const base = await baseOf(runServer({ ...environment, ...settings }));
   const unlock = await lockOutfits(environment['DATABASE_URL'] ?? '');

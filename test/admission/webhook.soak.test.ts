@@ -277,7 +277,7 @@ describe('anything else that the webhook does', () => {
     expect(await viewerOf(app, token('abc'))).toBe(503);
   });
 
-  test('each question is measured by its outcome, and what is known is none', async () => {
+  test('each request to the webhook is measured by its outcome, and a cached decision is not', async () => {
     const metrics = new Metrics(gateway.database);
     const config = readConfig({
       AUTH_WEBHOOK_URL: webhook.url,

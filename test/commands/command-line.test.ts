@@ -86,9 +86,9 @@ AUTH_AUDIENCE=of the file
       const { code, output, errors } = await call(given, folder, environment);
       expect(code).toBe(0);
       expect(errors.trim().split('\n').toSorted()).toEqual([
-        '.env sets AUTH_ISUER, which is no setting (did you mean AUTH_ISSUER?).',
-        '.env sets TEXT, which is no setting.',
-        '.env sets port, which is no setting (did you mean PORT?).',
+        '.env sets AUTH_ISUER, which is not a setting (did you mean AUTH_ISSUER?).',
+        '.env sets TEXT, which is not a setting.',
+        '.env sets port, which is not a setting (did you mean PORT?).',
       ]);
       return decodeJwt(output.trim());
     };
@@ -151,7 +151,7 @@ describe('a wrong command line ends with 2 and one sentence', () => {
     [['counts', 'chek'], /^Command-argument value 'chek' is invalid.*choices are check, rebuild/],
     [['start', 'now'], 'Too many arguments, expected 0 arguments but got 1: see --help.'],
     [['--port'], "Option '--port <value>' argument missing: see --help."],
-    [['migrate', '--database-url=s3cret'], /^--database-url is not valid, but it may be a URL/],
+    [['migrate', '--database-url=s3cret'], /^--database-url is not valid, but it must be a URL/],
   ])('%j', async (args, sentence) => {
     const { code, output, errors } = await call(args);
     expect({ code, output }).toEqual({ code: 2, output: '' });
@@ -190,7 +190,7 @@ describe('the exit code of', () => {
       };
       for (const [more, settings, sentence] of [
         [['--nope'], {}, /^Unknown option '--nope'/],
-        [['--page-size', '0'], {}, /^--page-size is "0", but it may be /],
+        [['--page-size', '0'], {}, /^--page-size is "0", but it must be /],
         [[], { PORT: 'abc', PAGE_SIZE: '0' }, /^PORT is "abc", .*\nPAGE_SIZE is "0", .*\n$/],
         [[], { AUTH_COOKIES: 'a' }, /^AUTH_COOKIES is set, but AUTH_WEBHOOK_URL is not/],
       ] as const) {

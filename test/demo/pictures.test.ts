@@ -87,7 +87,7 @@ describe('a picture', () => {
   });
 });
 
-test('an empty database is no demonstration: its pictures are elsewhere', async () => {
+test('an empty database does not draw pictures: they are elsewhere', async () => {
   const empty = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), SEED: 'none' });
   const base = await baseOf(empty);
   expect((await fetch(`${base}/media/outfits/${uuid}.jpeg`)).status).toBe(404);

@@ -72,7 +72,7 @@ describe('the connection', () => {
   });
 
   test.each(['after', 'before'])(
-    'an empty text as %s is no cursor, as Apollo Client sends it',
+    'an empty text as %s is read as no cursor, as Apollo Client sends it',
     async (name) => {
       const edges = (range: string) =>
         gateway.post(`{ outfitConnection(${range}) { edges { cursor } } }`);

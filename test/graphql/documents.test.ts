@@ -316,7 +316,7 @@ describe('a file that cannot be taken', () => {
     await expect(start).rejects.toThrow(/^TRUSTED_DOCUMENTS is "[^"]+\.json", but [^\n]+[^.\n]\.$/);
   });
 
-  test('is none with documents that some variables make cheap enough', async () => {
+  test('does not refuse documents that some variables make cheap enough', async () => {
     const taken = `query ($f: OutfitFilter) { ${filtered('$f')} }`;
     await withDocuments({ ranged: ranged('$n: Int!'), filtered: taken });
   });

@@ -151,7 +151,7 @@ describe('a live answer', () => {
     expect(await byGet.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_REQUEST' } }] });
   });
 
-  test('is none that began to be read before its reader came', async () => {
+  test('a live answer was not begun before its reader came', async () => {
     let gate: Promise<void> | undefined;
     let waiting = 0;
     const resolve: Resolver = async () => {

@@ -177,7 +177,7 @@ describe('the protocol', () => {
     expect((await closed)[0]).toBe(code);
   });
 
-  test('of an older package, or of none, is refused with the transports that there are', async () => {
+  test('an older package, or none, is refused with the supported transports', async () => {
     for (const protocol of ['graphql-ws', 'chat']) {
       const refused = openSocket(gateway.base, {}, protocol);
       await expect(refused).rejects.toThrow(
@@ -458,7 +458,7 @@ test('a gateway that stops answers what it has begun, and closes with 1012', asy
 });
 
 test.each(['h2c', 'websocket'])(
-  'a request that is no handshake, of %s, is answered with its body, in its order, on a connection that stays',
+  'a request of %s that is not a handshake is answered with its body, in its order, on the same connection',
   async (name) => {
     const body = '{"query":"{ outfits { count } }"}';
     const upgrade = `POST /graphql HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${name}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;

@@ -86,7 +86,7 @@ describe('with CORS_ORIGINS', () => {
     },
   );
 
-  test('OPTIONS that is no preflight of a listed origin is what it is without', async () => {
+  test('OPTIONS without a preflight of a listed origin is answered as without CORS', async () => {
     for (const headers of [{}, { origin: listed }, { origin: 'https://evil.test', ...preflight }]) {
       const url = '/api/outfits/';
       const response = await gateway.app.inject({ method: 'OPTIONS', url, headers });

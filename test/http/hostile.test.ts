@@ -155,7 +155,7 @@ describe('every answer has the security headers', () => {
     expect(response.headers).toMatchObject(expected);
   });
 
-  test('and a path that there is not is said so, whatever the body', async () => {
+  test('a path that does not exist is a 404, whatever the body', async () => {
     for (const type of ['application/json', 'nonsense']) {
       const headers = { 'content-type': type };
       const response = await send({ method: 'POST', url: '/nope', headers, payload: '{' });
@@ -199,7 +199,7 @@ describe('more than 2,000 header lines', () => {
   });
 });
 
-describe('bytes that are no request', () => {
+describe('bytes that are not a request', () => {
   const page = (number: number) =>
     `GET /api/outfits/?page=${number} HTTP/1.1\r\nHost: shop.test\r\n\r\n`;
   const statusesIn = (answer: string) =>

@@ -32,7 +32,7 @@ const upgrade = (path: string, name: string) =>
   `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close, upgrade\r\nUpgrade: ${name}\r\n\r\n`;
 const hidden = `${'a:\r\n'.repeat(2_100)}Authorization: Bearer x\r\n`;
 
-test.each(hosts)('%s answers requests, bytes that are none, and handshakes', async (host) => {
+test.each(hosts)('%s answers requests, handshakes, and bytes that are neither', async (host) => {
   for (const [text, answer] of [
     [`${head}\r\n`, /^HTTP\/1\.1 200 /],
     [`${head}Expect: x\r\n\r\n`, /^HTTP\/1\.1 200 /],

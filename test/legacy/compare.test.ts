@@ -190,7 +190,7 @@ describe('what was decided has kinds of its own', () => {
     );
   });
 
-  test('is no excuse for a text that looks like a moment', () => {
+  test('a fraction does not excuse a text that looks like a timestamp', () => {
     const theirs = set(base, { title: `${short}Z` });
     const ours = set(served(base), { title: `${short}.000000Z` });
     expect(kindsOf(answer(theirs), answer(ours))).toEqual(['value']);
@@ -397,7 +397,7 @@ describe('preflights', () => {
     'access-control-max-age': '600',
   };
 
-  test('another 2xx, body and what was not asked for are no difference', () => {
+  test('another 2xx, body and headers that were not requested do not count as differences', () => {
     const ours = {
       ...allowed,
       'access-control-allow-methods': 'GET, HEAD, POST',

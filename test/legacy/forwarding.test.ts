@@ -198,7 +198,7 @@ describe('in front of a service that answers with any bytes', () => {
     client.destroy();
   });
 
-  test('pages of other origins may read why there is no answer, if they may read any', async () => {
+  test('pages of listed origins can read why a request failed', async () => {
     service.answer = 'no HTTP';
     const allowed = await sendRaw(gateway.app, get('/api/outfits/', 'Origin: https://app.test'));
     expect(allowed).toMatch(/^HTTP\/1.1 502 /);
@@ -226,7 +226,7 @@ describe('in front of a service that answers with any bytes', () => {
     ['nonsense', 502, 'The old service cannot be reached.'],
     ['HTTP/1.1 2000 no\r\n\r\n', 502, 'The old service cannot be reached.'],
     ['', 504, 'The old service did not answer in time.'],
-  ])('an answer that is none (%s) is a %i', async (answer, status, detail) => {
+  ])('an unreadable answer (%s) is a %i', async (answer, status, detail) => {
     service.answer = answer;
     service.ends = answer !== '';
     const response = await fetch(`${gateway.base}/api/outfits/`);
@@ -250,7 +250,7 @@ describe('in front of a service that answers with any bytes', () => {
     await expect.poll(() => service.connections()).toBe(connections - 1);
   });
 
-  test('a kept connection that is closed at once is no failure', async () => {
+  test('a kept connection that is closed at once does not count as a failure', async () => {
     service.answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=60\r\n\r\nok';
     for (let time = 0; time < 20; time += 1) {
       for (const method of ['GET', 'POST']) {

@@ -415,7 +415,7 @@ describe('what is compared', () => {
   const forwarded = (target: string) =>
     `GET ${target} HTTP/1.1\r\nHost: shop.test\r\nX-Forwarded-Proto: https\r\nConnection: close\r\n\r\n`;
 
-  test('a link that is the same for the client is no difference, whatever the gateway takes for its base', async () => {
+  test('a link that is the same for the client does not count as a difference, whatever base the gateway uses', async () => {
     const PUBLIC_URL = 'https://shop.test';
     const { gateway, comparisons, differences } = await openComparing('shadow', { PUBLIC_URL });
     legacy.fault = 'wrong count';
@@ -442,7 +442,7 @@ describe('what is compared', () => {
     expect(text()).not.toContain('s3cret');
   });
 
-  test('clients that leave are no failure of the old service, and take no place of other comparisons', async () => {
+  test('clients that leave do not count as failures of the old service, and take no place of other comparisons', async () => {
     const { gateway, comparisons, asked } = await openComparing('canary:100');
     legacy.fault = 'hanging';
     const { hostname, port } = new URL(gateway.base);
@@ -473,7 +473,7 @@ describe('what is compared', () => {
 });
 
 describe('what the gateway itself answers there', () => {
-  test('says who, also to what is no request, and that REST ends', async () => {
+  test('answers to unreadable requests name the service, and the end of REST', async () => {
     const settings = { LEGACY_MODE: 'shadow', WRITES: 'off', REST_DEPRECATED: '2026-11-01' };
     const gateway = await open(settings);
     expect(await sendRaw(gateway.app, 'nonsense\r\n\r\n')).toContain('x-served-by: gateway\r\n');

@@ -276,8 +276,12 @@ test.each([
   [[], '', 'No GET request of the 0 lines has a path that begins with /api/.'],
   [['--prefix', '/v2/'], line('/api/outfits/'), 'begins with /v2/.'],
   [['/nowhere.log'], '', '/nowhere.log cannot be read'],
-  [['--accept', 'counts'], '', '--accept is "counts", but it may be one of status, header, value,'],
-  [['--concurrency', '0'], '', '--concurrency is "0", but it may be a whole number from 1 to 64.'],
+  [
+    ['--accept', 'counts'],
+    '',
+    '--accept is "counts", but it must be one of status, header, value,',
+  ],
+  [['--concurrency', '0'], '', '--concurrency is "0", but it must be a whole number from 1 to 64.'],
   [['--against-header', 'x'], '', '--header is not of the form'],
   [['--legacy', 'http://127.0.0.1:1/api/'], '', 'without path'],
 ])('%j ends in a sentence', async (args, input, sentence) => {

@@ -74,7 +74,7 @@ afterAll(async () => {
 });
 
 describe.each([...rules, ...panels])('$alert', ({ expr }) => {
-  test('is a valid query of metrics and labels that there are', () => {
+  test('is a valid query of existing metrics and labels', () => {
     const { selectors, grouped } = readQuery(expr);
     expect(selectors.length).toBeGreaterThan(0);
     for (const { metric, labels } of selectors) {

@@ -341,7 +341,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       }
     });
 
-    test('of a user that there is not is a 401', async () => {
+    test('a write of a user that does not exist is a 401', async () => {
       const response = await post({ image_key: image }, await signIn(999_999));
       expect(response).toMatchObject({ statusCode: 401, body: '{"detail":"Invalid token."}' });
     });
@@ -719,7 +719,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     }
   });
 
-  test('a like that cannot be counted any more is none, so that taking it back counts nothing', async () => {
+  test('a like that cannot be counted any more is not stored, so that taking it back counts nothing', async () => {
     const id = await newOutfit();
     const most = 2_147_483_647;
     const set = `UPDATE outfit_like_counts SET likes = ${most} WHERE id = ${id}`;
@@ -753,7 +753,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect((await pool.query('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
   });
 
-  test('of a user that there is not, a like is a 401 and is not counted', async () => {
+  test('a like of a user that does not exist is a 401 and is not counted', async () => {
     const id = await newOutfit();
     for (const field of ['likeOutfit', 'unlikeOutfit']) {
       const answer = await refusal(await signIn(999_999), `${field}(id: "${outfitId(id)}")`);

@@ -72,7 +72,7 @@ test.each([
   ['/api/docs/', 'application/json'],
   ['/api/docs/x/page.js', '*/*'],
   ['/api/docs/x', '*/*'],
-])('%s for Accept: %s is as any path that there is not', async (url, header) => {
+])('%s for Accept: %s is answered as any unknown path', async (url, header) => {
   const ask = async (target: string) => {
     const sent = { accept: header, 'x-request-id': 'same' };
     const { statusCode, body, headers } = await gateway.get(target, sent);

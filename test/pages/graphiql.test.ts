@@ -91,7 +91,7 @@ describe('the cost of a question', () => {
     }
   });
 
-  test('is not told where there is no GraphiQL', async () => {
+  test('the token is not named where GraphiQL is off', async () => {
     const closed = await open({ GRAPHIQL: 'off' });
     const { headers } = await ask(asking, { query: '{ outfits { count } }' }, closed);
     expect(headers).not.toHaveProperty('graphql-cost');

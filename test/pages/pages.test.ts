@@ -550,7 +550,7 @@ test('what the old service answers a browser passes as it is', async () => {
   expect((await ask(base)).headers.get('content-type')).toBe(html);
 });
 
-test('BROWSABLE=off: there are no pages, and nothing at their paths', async () => {
+test('BROWSABLE=off serves no pages: their paths are unknown', async () => {
   const page = await without.get('/api/outfits/', { accept });
   expect(page.headers['content-type']).toBe('application/json');
   expect(page.body).toBe((await without.get('/api/outfits/')).body);

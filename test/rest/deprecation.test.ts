@@ -23,7 +23,7 @@ const listing = '/api/outfits/';
 describe('with REST_DEPRECATED and REST_SUNSET', () => {
   const gateway = useGateway('PostgreSQL', [], { ...dates, CORS_ORIGINS: origin });
 
-  test('a path that there is not says so', async () => {
+  test('an unknown path is a 404 with the headers of a deprecated one', async () => {
     expect(named((await gateway.get('/api/nothing/')).headers)).toEqual(expected);
   });
 

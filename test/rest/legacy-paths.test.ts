@@ -188,7 +188,7 @@ describe('in GraphQL', () => {
   const [user = 0] = rows.map(({ userId }) => userId);
   const globalId = Buffer.from(`User:${user}`).toString('base64');
 
-  test('both forms of the users of a filter must hold', async () => {
+  test('a filter with both forms of users returns what matches both', async () => {
     const own = rows.filter(({ userId }) => userId === user).length;
     const count = async (filter: string) =>
       (await query(`{ outfits(filter: { ${filter} }) { count } }`)).data.outfits.count;

@@ -203,7 +203,7 @@ describe('on PostgreSQL', () => {
       }
     });
 
-    test('what is no request, is too large, or does not arrive', async () => {
+    test('unreadable, too large and incomplete requests get a documented status', async () => {
       const { app } = gateway;
       const { headersTimeout, requestTimeout } = app.server;
       // What Node looks at every two seconds.

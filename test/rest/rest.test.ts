@@ -81,7 +81,7 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
   });
 
   // Every other page text is tried in test/http/query-string.test.ts.
-  test('what follows a # is no part of the page', async () => {
+  test('a fragment after # is not read as part of the page', async () => {
     const response = await gateway.get('/api/outfits/?page=1#page=2');
     expect(response.json().next).toBe('http://shop.test/api/outfits/?page=2');
   });

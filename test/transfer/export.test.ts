@@ -287,7 +287,7 @@ describeOnce('an export', () => {
       '--since needs lines, such as changes.ndjson',
     ],
     [['all.ndjson', ...base], '--base is for pages: lines have no links.'],
-    [['all.ndjson', '--since', 'monday'], '--since is "monday", but it may be a UTC timestamp'],
+    [['all.ndjson', '--since', 'monday'], '--since is "monday", but it must be a UTC timestamp'],
     [['nowhere/all.ndjson'], 'The folder of nowhere/all.ndjson does not exist: make it first.', 1],
   ])('with the words %j is refused in a sentence', async (words, sentence, code = 2) => {
     const environment = await migratedEnvironmentOf('PostgreSQL');

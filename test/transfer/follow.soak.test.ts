@@ -416,7 +416,7 @@ describe('pruning', () => {
     [['http://127.0.0.1:1/', '--yes'], '--yes is about what --prune removes: add --prune.'],
     [
       ['http://127.0.0.1:1/', '--follow', '0'],
-      '--follow is "0", but it may be a duration with its unit, such as "500ms", "10s" or "5m", from 1s to 7d.',
+      '--follow is "0", but it must be a duration with its unit, such as "500ms", "10s" or "5m", from 1s to 7d.',
     ],
     [
       ['http://127.0.0.1:1/', '--follow', '5s', '--replace'],

@@ -108,7 +108,7 @@ export function nearestSetting(name: string): string {
 function sentenceOf({ message }: CommanderError): string {
   const [, flag, value, allowed] =
     /^error: option '(--[^ ']+).*?' argument '(.*)' is invalid\. (.*)$/s.exec(message) ?? [];
-  if (flag) return `${flag} is ${JSON.stringify(value)}, but it may be ${allowed}.`;
+  if (flag) return `${flag} is ${JSON.stringify(value)}, but it must be ${allowed}.`;
   const text = message
     .replace(/^error: (.)/, (_error, first) => first.toUpperCase())
     // Its value may be a secret.

@@ -55,7 +55,7 @@ export const withComparison = (line: CommandLine) =>
     )
     .option(
       '--accept <KIND>',
-      'a kind of difference that is no failure; it is still counted. May be given more than once. KIND:WHERE accepts it in one place only, such as value:results.likes',
+      'a kind of difference that is accepted: counted, but not a failure. May be given more than once. KIND:WHERE accepts it in one place only, such as value:results.likes',
       asList(acceptable),
     )
     .option(

@@ -170,10 +170,7 @@ function prepare(database: string, unfinished: string): void {
     return;
   }
   if (readdirSync(database).length === 0) {
-    writeFileSync(
-      unfinished,
-      'The first start has not come to its end: this is no database yet.\n',
-    );
+    writeFileSync(unfinished, 'The first start has not ended: this is not a database yet.\n');
     return;
   }
   checkParts(database);

@@ -105,7 +105,7 @@ function readHashtag(text: string, name: string): string {
   const hashtag = text.replace(/^[#\uff03]/u, '');
   if (isHashtag(hashtag)) return hashtag;
   throw badUserInput(
-    `${name} is no hashtag: it must have 1 to ${maxLength} letters, digits, marks and underscores, and may begin with #.`,
+    `${name} is not a hashtag: it must have 1 to ${maxLength} letters, digits, marks and underscores, and may begin with #.`,
   );
 }
 

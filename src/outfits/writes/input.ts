@@ -25,7 +25,7 @@ export const inputErrorCodes = {
   TOO_LONG: 'The text has more characters than the field allows.',
   FORBIDDEN_CHARACTERS: 'The text has a NUL character or a lone surrogate.',
   FOREIGN_URL: 'The URL is not below the media host; of a video, below the video host.',
-  INVALID_KEY: 'The path of the file is none that an image or a video can have.',
+  INVALID_KEY: 'This is not the path of an image or a video.',
   INVALID_COLOR: 'It is not a lower-case hex colour.',
 } as const;
 

@@ -65,7 +65,7 @@ export class Schemas {
       if (!field) return { const: valueFromASTUntyped(node) };
       const relation = relationOf(field);
       if (!relation) return this.#ofSelected(field, 'OutfitPage');
-      const description = `Address of the ${relation === 'next' ? 'next' : 'previous'} page with the same parameters; null where there is none.`;
+      const description = `Address of the ${relation === 'next' ? 'next' : 'previous'} page with the same parameters; null where that page does not exist.`;
       const examples = [linkTo(relation)];
       return { type: ['string', 'null'], format: 'uri', description, examples };
     };
