@@ -2,6 +2,7 @@
 import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './changes/snapshots.ts';
+import type { ObserveStatement } from './connection/observe.ts';
 import { TaskPool } from './connection/pool.ts';
 import { readServerUrl } from './connection/server-url.ts';
 import { ServerWatch } from './connection/server-watch.ts';
@@ -47,16 +48,21 @@ const closeTimeout = 1_000;
 export async function openDatabase(
   config: DatabaseConfig,
   statementTimeout = defaultStatementTimeout,
+  observers: readonly ObserveStatement[] = [],
 ): Promise<Database> {
   const { databaseUrl, dataDir } = config;
   return databaseUrl === undefined
-    ? openInProcess(dataDir, statementTimeout)
-    : new ServerDatabase(databaseUrl, config, statementTimeout);
+    ? openInProcess(dataDir, statementTimeout, observers)
+    : new ServerDatabase(databaseUrl, config, statementTimeout, observers);
 }
 
-async function openInProcess(dataDir: string, statementTimeout: number): Promise<Database> {
+async function openInProcess(
+  dataDir: string,
+  statementTimeout: number,
+  observers: readonly ObserveStatement[],
+): Promise<Database> {
   const embedded = await openEmbedded(dataDir);
-  const pool = embeddedPool(embedded);
+  const pool = embeddedPool(embedded, observers);
   const prisma = createPrisma(pool);
   return {
     kind: 'embedded',
@@ -107,6 +113,7 @@ class ServerDatabase implements Database {
       expensiveQueryTimeout = defaultStatementTimeout,
     }: DatabaseConfig,
     statementTimeout: number,
+    observers: readonly ObserveStatement[],
   ) {
     const server = readServerUrl(url);
     this.description = server.description;
@@ -121,7 +128,7 @@ class ServerDatabase implements Database {
     watch.isPerTransaction = pooling === 'transaction';
     this.#watch = watch;
     this.pool = new TaskPool(
-      { ...session.config, stream, max },
+      { ...session.config, stream, max, observers },
       expensiveQueryTimeout,
       session.Client,
       watch,
@@ -199,9 +206,13 @@ class ServerDatabase implements Database {
   }
 }
 
-function embeddedPool({ socketFolder }: EmbeddedDatabase): TaskPool {
+function embeddedPool(
+  { socketFolder }: EmbeddedDatabase,
+  observers: readonly ObserveStatement[],
+): TaskPool {
   return new TaskPool(
     {
+      observers,
       host: socketFolder,
       user: 'postgres',
       database: 'postgres',

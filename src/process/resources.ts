@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type Config, isTraced } from '../config.ts';
-import { followSlowStatements } from '../database/connection/observe.ts';
+import { observeSlow } from '../database/connection/observe.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import type { Standby } from '../database/standby/standby.ts';
@@ -45,23 +45,24 @@ export interface Resources {
 /** @throws EmbeddedDatabaseError when the embedded database cannot be opened */
 export async function openResources(config: Config, log: Logger): Promise<Resources> {
   const { databaseReadUrls, slowStatement } = config;
-  const database = await openDatabase(config, config.requestTimeout);
   const tracing = isTraced(config)
     ? new (await import('../tracing/tracing.ts')).Tracing(config, version, log)
     : undefined;
+  const observers = [
+    ...(tracing ? [tracing.observeStatement] : []),
+    ...(slowStatement === undefined
+      ? []
+      : [observeSlow(slowStatement, (slow) => log.warn(slow, 'slow statement'))]),
+  ];
+  const database = await openDatabase(config, config.requestTimeout, observers);
   const logStandby = ({ description, problem }: Standby) => {
     if (problem) log.warn(`the ${description} ${problem}: it is not read from`);
     else log.info(`reading from the ${description}`);
   };
   const replicas =
     databaseReadUrls.length > 0
-      ? new Replicas(config, database, config.requestTimeout, logStandby)
+      ? new Replicas(config, database, config.requestTimeout, logStandby, observers)
       : undefined;
-  for (const { pool } of [database, ...(replicas?.standbys ?? [])]) {
-    tracing?.followStatements(pool);
-    if (slowStatement === undefined) continue;
-    followSlowStatements(pool, slowStatement, (slow) => log.warn(slow, 'slow statement'));
-  }
   return {
     database,
     replicas,

@@ -1,35 +1,22 @@
 // Spans of SQL statements that requests send to the database.
-import {
-  type Attributes,
-  context,
-  type Span,
-  SpanKind,
-  type Tracer,
-  trace,
-} from '@opentelemetry/api';
+import { type Attributes, type Span, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
-import { observeStatements } from '../database/connection/observe.ts';
+import type { ObserveStatement } from '../database/connection/observe.ts';
 import { fail } from './requests.ts';
 
-/** Instruments the connections of a pool. Statements outside of a request, such as maintenance, are not traced. */
-export function followStatements(pool: pg.Pool, tracer: Tracer): void {
-  const connect = pool.connect.bind(pool);
-  // A waiting callback is called by the request that releases a connection, and would continue in its trace.
-  pool.connect = ((callback?: (...given: never[]) => void) =>
-    callback
-      ? connect(context.bind(context.active(), callback) as never)
-      : connect()) as typeof pool.connect;
-  observeStatements(pool, (text, client) => {
+/** Statements outside of a request, such as maintenance, are not traced. */
+export const observeStatement =
+  (tracer: Tracer): ObserveStatement =>
+  ({ text, client }) => {
     if (!trace.getActiveSpan()?.isRecording()) return undefined;
     const { name, attributes } = describe(text);
     const span = tracer.startSpan(name, {
       kind: SpanKind.CLIENT,
-      attributes: { ...attributes, ...serverOf(client as unknown as pg.Client) },
+      attributes: { ...attributes, ...serverOf(client) },
     });
     return (error) => end(span, error);
-  });
-}
+  };
 
 /** @see https://opentelemetry.io/docs/specs/semconv/db/postgresql/ */
 function serverOf({ host, port, database }: pg.Client): Attributes {

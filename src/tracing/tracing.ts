@@ -32,10 +32,9 @@ import {
 } from '@opentelemetry/sdk-trace-node';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { StateSource } from '../database/changes/snapshots.ts';
-import type { Database } from '../database/database.ts';
 import { cut } from '../errors.ts';
 import { followRequests, observeLookup, observeOperation, traceSnapshots } from './requests.ts';
-import { followStatements } from './statements.ts';
+import { observeStatement } from './statements.ts';
 import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
 
 /** Throttle: milliseconds between two warnings. */
@@ -59,6 +58,7 @@ type Log = Pick<FastifyBaseLogger, 'warn'>;
 export class Tracing {
   readonly observeLookup = observeLookup;
   readonly observeOperation;
+  readonly observeStatement;
   readonly #provider: NodeTracerProvider;
   readonly #tracer: Tracer;
 
@@ -97,6 +97,7 @@ export class Tracing {
     });
     this.#tracer = this.#provider.getTracer('outfit-gateway', version);
     this.observeOperation = observeOperation(this.#tracer);
+    this.observeStatement = observeStatement(this.#tracer);
     // Of what the packages say from now on, failures are reported by the exporter itself.
     const warnOfLoss = createLossWarning(log, 'the collector does not take all of them');
     const onWarning = (message: string, ...more: unknown[]) => {
@@ -109,11 +110,6 @@ export class Tracing {
   /** To be called before other hooks are added, so that they run within the span. */
   followRequests(app: FastifyInstance): void {
     followRequests(app, this.#tracer);
-  }
-
-  /** To be called before the first statement is sent. */
-  followStatements(pool: Database['pool']): void {
-    followStatements(pool, this.#tracer);
   }
 
   traceSnapshots(snapshots: StateSource): StateSource {

@@ -1,68 +1,68 @@
-// Observes the statements of a pool: for traces, and for SLOW_STATEMENT.
+// Observers of the statements of a pool, for traces and for SLOW_STATEMENT. The pool is made with them.
 import type pg from 'pg';
 import { sqlStateOf } from '../errors.ts';
+import type { Session } from './session.ts';
+
+export interface ObservedStatement {
+  readonly text: string;
+  readonly client: pg.Client;
+  /** Milliseconds that it waited for its connection; 0 for those that follow on the same one. */
+  readonly waited: number;
+}
 
 /** @returns what is called at the end of the statement; undefined: it is not observed */
 export type ObserveStatement = (
-  text: string,
-  client: pg.PoolClient,
+  statement: ObservedStatement,
 ) => ((error: unknown) => void) | undefined;
 
 type Callback = (error: Error | null | undefined, result?: unknown) => void;
-type Query = (statement: string | pg.QueryConfig | pg.Submittable, ...rest: unknown[]) => unknown;
 
-/** Follows the connections of a pool, which all statements use, also those of transactions and of Prisma. */
-export function observeStatements(pool: pg.Pool, observe: ObserveStatement): void {
-  pool.on('connect', (client) => {
-    const query = client.query.bind(client) as Query;
-    const observed: Query = (statement, ...rest) => {
-      const text =
-        typeof statement === 'string' ? statement : 'text' in statement && statement.text;
-      const end = typeof text === 'string' ? observe(text, client) : undefined;
-      if (!end) return query(statement, ...rest);
-      const callback = rest.at(-1);
-      if (typeof callback === 'function') {
-        const endAndCall: Callback = (error, result) => {
+/** @param takeWait the wait of a connection in use, once; undefined for one that is being opened or checked */
+export function observedClient(
+  Client: Session['Client'],
+  observers: readonly ObserveStatement[],
+  takeWait: (client: pg.Client) => number | undefined,
+): Session['Client'] {
+  if (observers.length === 0) return Client;
+  return class extends Client {
+    override query(...given: unknown[]): never {
+      const [statement, last] = [given[0], given.at(-1)];
+      const text = typeof statement === 'string' ? statement : (statement as pg.QueryConfig).text;
+      const waited = takeWait(this);
+      const ends =
+        waited === undefined
+          ? []
+          : observers.flatMap((observe) => observe({ text, client: this, waited }) ?? []);
+      const end = (error: unknown) => {
+        for (const one of ends) one(error);
+      };
+      const query = () => Reflect.apply(super.query, this, given) as never;
+      if (ends.length === 0) return query();
+      if (typeof last === 'function') {
+        given[given.length - 1] = ((error, result) => {
           end(error);
-          callback(error, result);
-        };
-        return query(statement, ...rest.slice(0, -1), endAndCall);
+          last(error, result);
+        }) satisfies Callback;
+        return query();
       }
-      const result = query(statement, ...rest) as Promise<unknown>;
+      const result: Promise<unknown> = query();
       result.then(() => end(null), end);
-      return result;
-    };
-    client.query = observed as typeof client.query;
-  });
+      return result as never;
+    }
+  };
 }
 
 /**
  * @param limit milliseconds from which a statement is slow, without those that it has `waited` for its connection
  * @param onSlow called without its values, which are parameters; with the SQLSTATE of a failed one as `code`
  */
-export function followSlowStatements(
-  pool: pg.Pool,
-  limit: number,
-  onSlow: (slow: object) => void,
-): void {
-  const waits = new WeakMap<pg.PoolClient, number>();
-  const connect = pool.connect.bind(pool);
-  pool.connect = ((callback?: Parameters<typeof connect>[0]) => {
-    if (!callback) return connect();
-    const begin = performance.now();
-    return connect((error, client, release) => {
-      if (client) waits.set(client, performance.now() - begin);
-      callback(error, client, release);
-    });
-  }) as typeof pool.connect;
-  observeStatements(pool, (statement, client) => {
-    const waited = Math.round(waits.get(client) ?? 0);
-    waits.delete(client);
+export function observeSlow(limit: number, onSlow: (slow: object) => void): ObserveStatement {
+  return ({ text: statement, waited }) => {
     const begin = performance.now();
     return (error) => {
       const milliseconds = Math.round(performance.now() - begin);
-      if (milliseconds >= limit)
-        onSlow({ statement, milliseconds, waited, code: sqlStateOf(error) });
+      if (milliseconds < limit) return;
+      onSlow({ statement, milliseconds, waited: Math.round(waited), code: sqlStateOf(error) });
     };
-  });
+  };
 }

@@ -1,4 +1,5 @@
 // Connection pool: fair queue, bulkheads for expensive statements, retries, and cancellation with the task.
+import { AsyncResource } from 'node:async_hooks';
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { tooExpensive } from '../../errors.ts';
@@ -7,6 +8,7 @@ import type { Origin } from '../fair-queue.ts';
 import { type Access, renewName } from '../read.ts';
 import { currentTask, type StopSignal } from '../task.ts';
 import { Lane, type LaneState } from './lane.ts';
+import { type ObserveStatement, observedClient } from './observe.ts';
 import { type ServerWatch, serverIdentity } from './server-watch.ts';
 import type { Session } from './session.ts';
 
@@ -41,6 +43,13 @@ interface Lanes {
 interface Use {
   readonly origin: Origin;
   readonly endCut: (() => void) | undefined;
+  /** Milliseconds that it was waited for, until its first statement is sent. */
+  waited: number;
+}
+
+interface TaskPoolConfig extends pg.PoolConfig {
+  readonly max: number;
+  readonly observers?: readonly ObserveStatement[];
 }
 
 /** Connections are acquired by sender and request in turn. A task that is stopped leaves the queue, or is cut. */
@@ -54,22 +63,30 @@ export class TaskPool extends pg.Pool {
   readonly #noTrialUntil = new LRUCache<string, number>({ max: 10_000 });
   /** Expensive statements that were cancelled by their time limit. */
   timedOut = 0;
-  readonly #uses = new Map<pg.PoolClient, Use>();
+  readonly #uses: Map<object, Use>;
 
   /** @param expensiveTimeout in milliseconds; undefined where a statement cannot be cancelled */
   constructor(
-    { connectionTimeoutMillis, ...config }: pg.PoolConfig & { readonly max: number },
+    { connectionTimeoutMillis, observers = [], ...config }: TaskPoolConfig,
     expensiveTimeout: number | undefined,
     PlainClient: Session['Client'] = pg.Client,
     watch?: ServerWatch,
   ) {
-    class Client extends PlainClient {
+    const uses = new Map<object, Use>();
+    const takeWait = (client: pg.Client) => {
+      const use = uses.get(client);
+      const waited = use?.waited;
+      if (use) use.waited = 0;
+      return waited;
+    };
+    class Client extends observedClient(PlainClient, observers, takeWait) {
       constructor(session: pg.ClientConfig = {}) {
         super({ ...session, ...(connectionTimeoutMillis ? { connectionTimeoutMillis } : {}) });
       }
     }
     const onConnect = watch && ((client: pg.ClientBase) => watch.register(client as pg.PoolClient));
     super({ ...config, Client, ...(onConnect ? { onConnect } : {}) });
+    this.#uses = uses;
     this.#watch = watch;
     this.#canCut = expensiveTimeout !== undefined;
     this.#all = new Lane({ slots: config.max, perRequest: maxPerRequest });
@@ -235,14 +252,15 @@ export class TaskPool extends pg.Pool {
       fail(signal.reason);
       return;
     }
+    const begin = performance.now();
     const turn = this.#all.enter(origin, signal);
-    const open = () => this.#open(origin, signal, callback);
+    const open = () => this.#open(origin, signal, begin, callback);
     if (turn) turn.then(open, fail);
     else open();
   }
 
   /** Takes an idle connection or opens one: the lane has a slot for it. */
-  #open(origin: Origin, signal: StopSignal | undefined, callback: OnConnect): void {
+  #open(origin: Origin, signal: StopSignal | undefined, begin: number, callback: OnConnect): void {
     const fail = () => callback(signal?.reason, undefined, () => {});
     if (signal?.aborted) {
       this.#all.leave(origin);
@@ -250,7 +268,8 @@ export class TaskPool extends pg.Pool {
       return;
     }
     signal?.addEventListener('abort', fail, { once: true });
-    super.connect((error, client, release) => {
+    // The pool may call back from the request that releases a connection, in the context of that one.
+    const onConnect: OnConnect = (error, client, release) => {
       signal?.removeEventListener('abort', fail);
       if (!client) {
         this.#all.leave(origin);
@@ -258,11 +277,12 @@ export class TaskPool extends pg.Pool {
         return;
       }
       const endCut = signal && this.#canCut ? cutOnStop(client, signal) : undefined;
-      this.#uses.set(client, { origin, endCut });
+      this.#uses.set(client, { origin, endCut, waited: performance.now() - begin });
       if (signal?.aborted) return release();
       this.#watch?.recordUse(client);
       callback(error, client, release);
-    });
+    };
+    super.connect(AsyncResource.bind(onConnect));
   }
 }
 

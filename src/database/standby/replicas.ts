@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { Config } from '../../config.ts';
 import { HttpError } from '../../errors.ts';
 import type { DatabaseState, LogPosition } from '../changes/database-state.ts';
+import type { ObserveStatement } from '../connection/observe.ts';
 import type { TaskPool } from '../connection/pool.ts';
 import { databaseOid, serverStart } from '../connection/server-watch.ts';
 import type { Database } from '../database.ts';
@@ -50,10 +51,11 @@ export class Replicas {
     database: Pick<Database, 'pool'>,
     statementTimeout: number,
     onChange: (standby: Standby) => void,
+    observers: readonly ObserveStatement[] = [],
   ) {
     this.#database = database;
     const options = {
-      statementTimeout,
+      ...{ statementTimeout, observers },
       findProblem: (state: StandbyState) => findProblem(state, this.#primary),
       onChange,
     };

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Config } from '../../config.ts';
 import type { LogPosition } from '../changes/database-state.ts';
+import type { ObserveStatement } from '../connection/observe.ts';
 import { TaskPool } from '../connection/pool.ts';
 import { readServerUrl } from '../connection/server-url.ts';
 import { databaseOid } from '../connection/server-watch.ts';
@@ -11,6 +12,7 @@ import { reasonOf } from '../readiness.ts';
 
 export interface StandbyOptions {
   readonly statementTimeout: number;
+  readonly observers: readonly ObserveStatement[];
   /** Why a server in this state must not be read from, as words that follow its description. */
   findProblem(state: StandbyState): string | undefined;
   onChange(standby: Standby): void;
@@ -65,7 +67,7 @@ export class Standby {
     const stream = this.#sockets.open;
     this.pool = new TaskPool(
       {
-        ...{ ...session.config, stream, max },
+        ...{ ...session.config, stream, max, observers: options.observers },
         onConnect: (client) => this.#checkConnection(client),
       },
       expensiveQueryTimeout,
