@@ -282,7 +282,8 @@ export class TaskPool extends pg.Pool {
       this.#watch?.recordUse(client);
       callback(error, client, release);
     };
-    super.connect(AsyncResource.bind(onConnect));
+    const caller = new AsyncResource('Connection');
+    super.connect((...given) => caller.runInAsyncScope(onConnect, undefined, ...given));
   }
 }
 

@@ -125,10 +125,15 @@ export async function updateOutfit(
 ): Promise<OutfitRow> {
   const { device, ...columns } = toColumns(values);
   const data = { ...columns, modified: takeTimestamp(), modificationDevice: device ?? 'web' };
-  // Not `update` with the user: Prisma would send it as a transaction of four statements.
-  const [outfit] = await writing.prisma.outfit.updateManyAndReturn({ where: owned(own), data });
+  const join = (userId: number) => writing.read<Joined>(joinedStatement, [own.id, userId]);
+  // Not `update` with the user: Prisma would send it as a transaction of four statements. What an owner's outfit has in
+  // other tables is read meanwhile; whose outfit staff changes is known after the update only.
+  const [[outfit], known] = await Promise.all([
+    writing.prisma.outfit.updateManyAndReturn({ where: owned(own), data }),
+    own.isStaff ? undefined : join(own.userId),
+  ]);
   if (!outfit) throw await refusalOf(writing, own);
-  const [joined] = await writing.read<Joined>(joinedStatement, [outfit.id, outfit.userId]);
+  const [joined] = known ?? (await join(outfit.userId));
   // The user was erased meanwhile, with the outfit.
   if (!joined) throw new OutfitNotFoundError(own.id);
   const { likes, ...user } = joined;
