@@ -1,4 +1,5 @@
 // Rate limit: counts the requests of each sender in the database, in leases, for all gateways together.
+// In SQL: a lease is one upsert that computes, and by the clock of the database.
 import { LRUCache } from 'lru-cache';
 import type { RateLimit } from '../config.ts';
 import type { ReadRows } from '../database/read.ts';

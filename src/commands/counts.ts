@@ -1,4 +1,5 @@
 // outfit-gateway counts: checks or rebuilds the data that is derived from outfits. See docs/counting.md and filters.md.
+// In SQL: functions of the database.
 import { Argument } from 'commander';
 import type pg from 'pg';
 import { readConfig } from '../config.ts';

@@ -276,7 +276,7 @@ class ImportRounds {
     const { isRepeated, checkpoint } = importing;
     const startReport = (already: number) =>
       isRepeated ? this.#reporter.startRound(already) : new Reporter(io.stderr, already);
-    const outcome = await importOutfits(database.pool, { ...importing, startReport });
+    const outcome = await importOutfits(database, { ...importing, startReport });
     this.#isResumed = outcome.already > 0;
     const pruned = outcome.interrupted ? undefined : await this.#pruner?.prune(outcome);
     const canResume = checkpoint !== undefined;

@@ -1,4 +1,5 @@
 // Applies migrations and records them in the history table of Prisma, so that both tools can be used.
+// In SQL: there are no models before it, and it locks.
 import { createHash, randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,5 @@
 // Readiness of a database: its version, role and settings fit, and all migrations are applied.
+// In SQL: catalogues of the server.
 import type pg from 'pg';
 import { OperatorError } from '../errors.ts';
 import { commandText } from '../package.ts';
@@ -50,7 +51,11 @@ export async function checkReady(
         `The ${description} lacks ${pending.length} migration(s) (${pending.join(', ')}): run ${commandText('migrate')} first.`,
     );
   }
-  return isReadOnly ? describeReadOnly(queryable, description) : undefined;
+  if (!isReadOnly) return undefined;
+  const statement = await findWriteStatement(queryable, description);
+  return statement === undefined
+    ? `The ${description} is a standby, not a primary: reads are served, writes are refused.`
+    : `The ${description} is read-only by default: reads are served, writes are refused, until "${statement}" is run.`;
 }
 
 interface ServerRow {
@@ -89,21 +94,25 @@ export async function checkServer(queryable: Queryable, description: string): Pr
   return row;
 }
 
-/** Reads are served. Managed services do so to a server whose disk is nearly full. */
-async function describeReadOnly(queryable: Queryable, description: string): Promise<string> {
-  const { isStandby, statement } = await readRow<{ isStandby: boolean; statement: string }>(
+/**
+ * The statement that ends that a server is read-only by default, as managed services make one whose disk is nearly full.
+ * @returns undefined for a standby
+ */
+export async function findWriteStatement(
+  queryable: Queryable,
+  description = 'database',
+): Promise<string | undefined> {
+  const { statement } = await readRow<{ statement: string | null }>(
     queryable,
     description,
-    `SELECT pg_is_in_recovery() AS "isStandby", CASE source
+    `SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE CASE source
        WHEN 'database' THEN format('ALTER DATABASE %I', current_database())
        WHEN 'user' THEN format('ALTER ROLE %I', session_user)
        WHEN 'database user' THEN format('ALTER ROLE %I IN DATABASE %I', session_user, current_database())
-       ELSE 'ALTER SYSTEM' END || format(' SET %s = off', name) AS statement
+       ELSE 'ALTER SYSTEM' END || format(' SET %s = off', name) END AS statement
      FROM pg_settings WHERE name = 'default_transaction_read_only'`,
   );
-  return isStandby
-    ? `The ${description} is a standby, not a primary: reads are served, writes are refused.`
-    : `The ${description} is read-only by default: reads are served, writes are refused, until "${statement}" is run.`;
+  return statement ?? undefined;
 }
 
 /** Databases with the protocol of PostgreSQL that lack features which the gateway needs. */

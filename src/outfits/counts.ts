@@ -1,4 +1,5 @@
 // Maintains the counts: applies pending changes to them, and audits samples (docs/counting.md).
+// In SQL: functions of the database, and a lock.
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 

@@ -1,4 +1,5 @@
 // Filters of lists: their SQL conditions, and how the database finds the matches (access).
+// In SQL: conditions of the statements of lists, by indexes on expressions.
 import type { Access } from '../database/read.ts';
 import { isLonger } from './length.ts';
 import type { OrderingField } from './ordering.ts';

@@ -1,4 +1,5 @@
 // Columns of the fields, the SELECT list of outfits, and the shape of a row.
+// In SQL: the part that the statements of lists, of single outfits and of writes share.
 import type { Outfit, User } from '../generated/prisma/client.ts';
 import { type Ordering, orderBy } from './ordering.ts';
 

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import type { Monitor } from '../database/monitor.ts';
+import { DatabaseNotReadyError } from '../database/readiness.ts';
 import type { MetricsSource } from '../observability/metrics-server.ts';
 import { applyFewPendingChanges, checkTriggers } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
@@ -84,7 +85,7 @@ export class Startup {
       return;
     }
     const prepared = this.#prepare().catch((error: unknown) => {
-      if (!isDatabaseError(error)) throw error;
+      if (!isDatabaseError(error) && !(error instanceof DatabaseNotReadyError)) throw error;
       this.#warn(error);
       return this.#retry();
     });
@@ -112,9 +113,9 @@ export class Startup {
   }
 
   async #seedIfEmpty(): Promise<void> {
-    const { pool } = this.database;
+    const { pool, prisma } = this.database;
     if (this.config.seed !== 'demo') return;
-    if ((await pool.query('SELECT FROM outfits LIMIT 1')).rowCount !== 0) return;
+    if (await prisma.outfit.findFirst({ select: { id: true } })) return;
     this.#isSeeding = true;
     const hint = '(SEED=none leaves it empty)';
     this.log.info(`the database is empty: filling it with a demonstration set ${hint}`);

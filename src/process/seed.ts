@@ -1,4 +1,5 @@
 // The demonstration set: seeds an empty database from a listing, and recognises the set in a database.
+// In SQL: several keys with their pictures are one look-up.
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';

@@ -1,6 +1,7 @@
 // States of a database in which a gateway cannot do all: it stays up, and the log and `check` say what mends each.
 import { describe, expect, test } from 'vitest';
 import * as check from '../../src/commands/check.ts';
+import * as migrate from '../../src/commands/migrate.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { baseOf, listing, publish, runServer, stop } from '../support/cli/process.ts';
 import { execute } from '../support/databases/connections.ts';
@@ -88,6 +89,23 @@ test.each([
   expect((await callCommand(check, [], { DATABASE_URL: url })).code).toBe(0);
   // Open connections are still read-only: a refused write closes its own.
   await expect.poll(async () => (await publish(base)).status).toBe(201);
+  expect(await stop(gateway)).toBe(0);
+});
+
+test('names the statement that lets FIRST_ID be stored in a read-only database, and stores it then', async () => {
+  const { owner, url, role, database } = await makeRole(all);
+  await owner.query(`GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO ${role};
+    ALTER DATABASE ${database} SET default_transaction_read_only = on`);
+  const sentence = `FIRST_ID cannot be stored, as the database is read-only: run "ALTER DATABASE ${database} SET default_transaction_read_only = off".`;
+  const environment = { DATABASE_URL: url, FIRST_ID: '5000' };
+  expect((await callCommand(migrate, [], environment)).stderr).toContain(sentence);
+  const gateway = runServer({ ...environment, ...settings });
+  const base = await baseOf(gateway);
+  expect(gateway.output()).toContain(JSON.stringify(sentence).slice(1, -1));
+  expect((await listing(base)).count).toBe(0);
+  await owner.query(/run "([^"]*)"/.exec(sentence)?.[1] ?? '');
+  await expect.poll(() => statusOf(base), { timeout: 20_000 }).toBe(200);
+  expect((await owner.query('SELECT value FROM first_id')).rows).toEqual([{ value: 5000 }]);
   expect(await stop(gateway)).toBe(0);
 });
 

@@ -1,4 +1,5 @@
 // The statements of a probe: the current snapshot of a server, and the changes since an older one.
+// In SQL: snapshots, positions of the log, and catalogues.
 import { serverStart } from '../connection/server-watch.ts';
 import type { ChangeRow } from './change-log.ts';
 

@@ -1,4 +1,5 @@
 // Failover detection: knows the server behind each connection, and fences an old primary that still runs.
+// In SQL: functions of the server.
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { DatabaseAwayError } from '../errors.ts';

@@ -1,4 +1,5 @@
 // One standby: its health checks with backoff, and the log position that it has replayed.
+// In SQL: functions of the server.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Config } from '../../config.ts';

@@ -1,4 +1,5 @@
 // SQL of lists: numbered pages, keyset pages and counts, of one list or of the lists of several users (filters.md).
+// In SQL: exact counts and pages at any depth, by buckets and row values, which Prisma cannot express.
 import { type Access, memoizeText } from '../../database/read.ts';
 import {
   accessOf,

@@ -1,6 +1,8 @@
 // Bulk upsert of outfits by id; the id sequences, and the ids reserved for outfits created here (FIRST_ID).
 // In SQL: thousands of rows a statement, and locks.
 import type pg from 'pg';
+import { isReadOnlyError, sqlStateOf } from '../../database/errors.ts';
+import { DatabaseNotReadyError, findWriteStatement } from '../../database/readiness.ts';
 import { inTransaction, retryDeadlocks } from '../../database/transaction.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import { type Columns, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
@@ -160,13 +162,23 @@ export async function raiseSequences(pool: pg.Pool): Promise<void> {
   });
 }
 
-/** Makes new ids begin at or after `firstId`, for all clients of the database. Blocks writers briefly. */
+/**
+ * Makes new ids begin at or after `firstId`, for all clients of the database. Blocks writers briefly.
+ * @throws DatabaseNotReadyError when nothing can be written
+ */
 export async function reserveIds(pool: pg.Pool, firstId: number): Promise<void> {
   if (!(await lacksFirstId(pool, firstId))) return;
-  await inTransaction(pool, async (client) => {
+  const reserving = inTransaction(pool, async (client) => {
     await client.query(lockTables);
     await reserveFirstId(client, firstId);
     await moveSequences(client);
+  });
+  await reserving.catch(async (error) => {
+    if (!isReadOnlyError(sqlStateOf(error))) throw error;
+    const statement = await findWriteStatement(pool);
+    throw new DatabaseNotReadyError(
+      `FIRST_ID cannot be stored, as the database is ${statement === undefined ? 'a standby: use its primary server' : `read-only: run "${statement}"`}.`,
+    );
   });
 }
 

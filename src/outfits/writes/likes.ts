@@ -1,4 +1,5 @@
 // Bulk upsert of likes from an import, and outfits whose number of likes differs from the rows.
+// In SQL: thousands of rows a statement, and locks.
 import type pg from 'pg';
 import { inTransaction, retryDeadlocks } from '../../database/transaction.ts';
 import { isOlder, type SaveResult } from './bulk.ts';

@@ -1,4 +1,5 @@
 // import --dry-run: compares each batch with its rows in the database, and writes nothing.
+// In SQL: a batch with its likes, users and counts is one statement.
 import type pg from 'pg';
 import { exactTypes } from '../../database/read.ts';
 import { inTransaction } from '../../database/transaction.ts';

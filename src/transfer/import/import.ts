@@ -1,5 +1,6 @@
 // Imports a source in batches, resumed from the checkpoint of an interrupted run.
 import type pg from 'pg';
+import type { Database } from '../../database/database.ts';
 import { IdSet } from '../../old-listing/id-set.ts';
 import type { Position } from '../../old-listing/page.ts';
 import { applyPendingChanges } from '../../outfits/counts.ts';
@@ -44,12 +45,15 @@ export interface ImportOptions extends Omit<SourceOptions, 'from' | 'onShortened
 }
 
 /** @throws SourceError when the source fails; the batches before are saved */
-export async function importOutfits(pool: pg.Pool, options: ImportOptions): Promise<ImportOutcome> {
+export async function importOutfits(
+  { pool, prisma }: Pick<Database, 'pool' | 'prisma'>,
+  options: ImportOptions,
+): Promise<ImportOutcome> {
   const { checkpoint, isRepeated, stderr } = options;
   const found = checkpoint?.read();
   // Without the last saved outfit it is another database.
   const isSaved = async (id: number) =>
-    (await pool.query('SELECT FROM outfits WHERE id = $1', [id])).rowCount === 1;
+    (await prisma.outfit.findUnique({ where: { id }, select: { id: true } })) !== null;
   const resume = found?.savedId !== undefined && (await isSaved(found.savedId)) ? found : undefined;
   const already = resume?.totals.read ?? 0;
   if (resume) {

@@ -1,4 +1,5 @@
 // Finds outfits of the database that a source does not have, and removes those that two crawls did not have.
+// In SQL: millions of ids, fifty thousand a statement.
 import type pg from 'pg';
 import { IdSet } from '../../old-listing/id-set.ts';
 import { deleteOutfits } from '../../outfits/writes/bulk.ts';
