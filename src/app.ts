@@ -57,6 +57,8 @@ import type { Tracing } from './tracing/tracing.ts';
 export interface AppOptions {
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
+  /** Tables of the old service that are followed. */
+  readonly attachment?: { readonly ownsWrites: boolean } | undefined;
   readonly tracing?: Tracing | undefined;
   readonly shutdown?: Shutdown;
   /** Why the service is not ready, in one sentence, for `GET /health/ready`. */
@@ -80,7 +82,7 @@ export async function buildApp(
   database: AppDatabase,
   options: AppOptions = {},
 ): Promise<FastifyInstance> {
-  const { metrics, tracing, shutdown, findProblem, drawsPictures = false } = options;
+  const { attachment, metrics, tracing, shutdown, findProblem, drawsPictures = false } = options;
   const { schema = ownSchema } = options;
   const { routes = readRoutes(schema, config.restDocuments) } = options;
   const app = createFastify(config, options, (request, reply) => {
@@ -92,10 +94,12 @@ export async function buildApp(
     sendError(reply, notFound());
   });
   observeRequests(app, config, options);
-  const onUser = (id: number, answer: unknown) =>
-    followUser(database.prisma, id, answer).catch((err) =>
+  const onUser = async (id: number, answer: unknown) => {
+    if (attachment?.ownsWrites) return;
+    await followUser(database.prisma, id, answer).catch((err) =>
       app.log.warn({ err }, 'the names of a user could not be saved'),
     );
+  };
   const observeWebhook = config.authWebhookUrl === undefined ? undefined : metrics?.timeWebhook();
   const credentials = new Credentials(config, onUser, observeWebhook);
   app.addHook('preClose', async () => credentials.stopSoon());
@@ -130,7 +134,7 @@ export async function buildApp(
     const { rateLimit, requestTimeout } = config;
     const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
     const admit = createAdmission(credentials, countRequest);
-    const guardWrite = createWriteGuard(config);
+    const guardWrite = createWriteGuard(config, attachment);
     const contexts = new ContextFactory(config, database);
     const engine = new Engine({
       ...{ ...execution, schema, config, contexts, guardWrite },

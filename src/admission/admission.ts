@@ -118,11 +118,14 @@ function senderOf(userId: number | undefined, address: string): string {
  */
 export type GuardWrite = (viewer?: Viewer) => void;
 
-export function createWriteGuard(config: WriteConfig): GuardWrite {
+export function createWriteGuard(
+  config: WriteConfig,
+  attachment: { readonly ownsWrites: boolean } | undefined,
+): GuardWrite {
   const owner = findOtherOwner(config);
   return (viewer) => {
     if (owner === 'off') throw writesOff();
-    if (owner === 'legacy') throw legacyOwnsWrites();
+    if (owner === 'legacy' || attachment?.ownsWrites) throw legacyOwnsWrites();
     if (viewer?.mayWrite === false) throw crossOriginWrite();
   };
 }

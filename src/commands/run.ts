@@ -24,6 +24,11 @@ const commands: Readonly<Record<string, readonly [summary: string, () => Promise
   ],
   token: ['prints a bearer token for local use', () => import('./token.ts')],
   forget: ['erases a user from the database', () => import('./forget.ts')],
+  attach: [
+    'lets the outfits here follow the tables of an old service',
+    () => import('./attach.ts'),
+  ],
+  detach: ['ends what attach began', () => import('./detach.ts')],
   counts: ['checks or repairs the counts that pages are found by', () => import('./counts.ts')],
 };
 

@@ -69,6 +69,7 @@ export async function migrate(
   try {
     await client.query('SET statement_timeout = 0');
     await lock(client);
+    await makeSchema(client);
     if ((await findPendingMigrations(client, migrations)).length === 0) return [];
     const obstacle = await findObstacle(client, migrations);
     if (obstacle !== undefined) throw new MigrationError(obstacle);
@@ -86,8 +87,23 @@ export async function migrate(
   }
 }
 
+/** A search path of one schema. */
+const oneSchema = /^(?:[a-z_][a-z0-9_$]*|"(?:[^"]|"")+")$/;
+
+/** As Prisma does: the schema that DATABASE_URL names need not exist yet. */
+async function makeSchema(client: pg.PoolClient): Promise<void> {
+  const { rows } = await client.query<{ path: string; exists: boolean; may: boolean }>(
+    `SELECT current_setting('search_path') AS path, current_schema() IS NOT NULL AS exists,
+       has_database_privilege(current_database(), 'CREATE') AS may`,
+  );
+  const { path = '', exists, may } = rows[0] ?? {};
+  if (!exists && may && oneSchema.test(path))
+    await client.query(`CREATE SCHEMA IF NOT EXISTS ${path}`);
+}
+
 interface SchemaRow {
   readonly schema: string | null;
+  readonly path: string;
   readonly database: string;
   readonly role: string;
   readonly mayCreate: boolean;
@@ -97,7 +113,7 @@ interface SchemaRow {
 }
 
 const readSchema = `
-  SELECT quote_ident(current_schema()) AS schema, quote_ident(current_database()) AS database,
+  SELECT quote_ident(current_schema()) AS schema, current_setting('search_path') AS path, quote_ident(current_database()) AS database,
     quote_ident(current_user) AS role, has_schema_privilege(current_schema(), 'CREATE') AS "mayCreate",
     to_regclass(quote_ident(current_schema()) || '._prisma_migrations')::text AS history,
     ARRAY(
@@ -113,11 +129,12 @@ export async function findObstacle(
   migrations = readMigrations(),
 ): Promise<string | undefined> {
   const { rows } = await queryable.query<SchemaRow>(readSchema);
-  const { schema, database, role, mayCreate, tables, history } = rows[0] as SchemaRow;
-  const setPath = (name: string) =>
-    `ALTER ROLE ${role} IN DATABASE ${database} SET search_path = ${name}`;
+  const { schema, path, database, role, mayCreate, tables, history } = rows[0] as SchemaRow;
   if (schema === null) {
-    return `The search path of the role ${role} names no schema that it may use: run "${setPath('public')}".`;
+    const mend = oneSchema.test(path)
+      ? `CREATE SCHEMA ${path} AUTHORIZATION ${role}`
+      : `ALTER ROLE ${role} IN DATABASE ${database} SET search_path = public`;
+    return `The search path of the role ${role} names no schema that it may use: run "${mend}".`;
   }
   const place = `The schema ${schema} of the database ${database}`;
   const names = history ? [...(await readHistory(queryable)).keys()] : [];
@@ -131,7 +148,7 @@ export async function findObstacle(
     const found = history
       ? `migrations (${names[0]})`
       : `tables (${tables.slice(0, 5).join(', ')})`;
-    return `${place} has ${found} of another program: use another database, or run "CREATE SCHEMA outfits AUTHORIZATION ${role}; ${setPath('outfits')}".`;
+    return `${place} has ${found} of another program: use another database, or a schema of its own: add ?schema=outfits to DATABASE_URL.`;
   }
   if (mayCreate) return undefined;
   return `The role ${role} may not make tables in the schema ${schema}: run "GRANT CREATE ON SCHEMA ${schema} TO ${role}" as its owner.`;

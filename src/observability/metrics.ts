@@ -180,6 +180,14 @@ export class Metrics {
     );
   }
 
+  followAttachment(attachment: { readonly problems: number }): void {
+    this.#gauge(
+      'gateway_attached_problems',
+      'Rows of the attached tables that are not carried over, and triggers on them that are missing or off.',
+      () => attachment.problems,
+    );
+  }
+
   followReplicas(
     replicas: Pick<Replicas, 'replicationLag' | 'primaryReads' | 'reads' | 'standbys'>,
   ): void {

@@ -1,6 +1,7 @@
 // The service: built, not listening.
 import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
+import { Attachment } from '../attach/attachment.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { Shutdown } from '../http/server/connections.ts';
@@ -28,9 +29,13 @@ export async function openService(
   const shutdown = new Shutdown();
   const metrics = config.metricsPort === undefined ? undefined : new Metrics(database);
   if (replicas) metrics?.followReplicas(replicas);
+  const attachment = database.kind === 'embedded' ? undefined : new Attachment(database.pool, log);
+  await attachment?.start();
+  if (attachment) metrics?.followAttachment(attachment);
   const app = await buildApp(config, database, {
     logger: log,
     metrics,
+    attachment,
     tracing,
     shutdown,
     findProblem: () =>
@@ -49,6 +54,7 @@ export async function openService(
     sweepInterval,
   );
   app.addHook('preClose', async () => clearInterval(sweeping));
+  app.addHook('preClose', async () => attachment?.close());
   metrics?.followCounts(maintenance);
   // Fastify has a child of the log, with a level of its own.
   process.on('SIGUSR2', () => {

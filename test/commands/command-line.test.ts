@@ -174,6 +174,8 @@ const lines: Readonly<Record<string, readonly [args: readonly string[], code: nu
   export: [['-'], 1],
   token: [['--user', '1'], 2],
   forget: [['--user', '1'], 2],
+  attach: [['check'], 2],
+  detach: [[], 1],
   counts: [['check'], 2],
 };
 const commands = Object.keys(lines);

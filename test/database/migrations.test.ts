@@ -274,9 +274,9 @@ test.each([
   expect(checked.stdout).toContain(refused.stderr.trim());
   expect((await execute(DATABASE_URL, relations)).rows).toEqual(rows);
   // What the sentence says.
-  const [, mend = ''] = /run "(.*)"/.exec(refused.stderr) ?? [];
-  await execute(DATABASE_URL, mend);
-  expect(await callCommand(migrateCommand, [], environment)).toMatchObject({ code: 0 });
+  const [, added = ''] = /add (\S+) to DATABASE_URL/.exec(refused.stderr) ?? [];
+  const own = { DATABASE_URL: `${DATABASE_URL}${added}` };
+  expect(await callCommand(migrateCommand, [], own)).toMatchObject({ code: 0 });
   expect((await execute(DATABASE_URL, relations)).rows).toEqual(rows);
 });
 
@@ -308,6 +308,11 @@ test.each([
     'names no schema',
   ],
   [
+    'with a schema that it may not make',
+    `REVOKE CREATE ON DATABASE $DATABASE FROM PUBLIC; ALTER ROLE $ROLE SET search_path = own`,
+    'names no schema',
+  ],
+  [
     'without CREATE',
     'REVOKE CREATE ON SCHEMA public FROM PUBLIC',
     'may not make tables in the schema',
@@ -323,8 +328,9 @@ test.each([
   });
   await execute(DATABASE_URL, `GRANT CREATE ON SCHEMA public TO ${role}`);
   await execute(DATABASE_URL, `REVOKE CREATE ON SCHEMA public FROM ${role}`);
-  await execute(DATABASE_URL, statement.replace('$ROLE', role));
   const url = new URL(DATABASE_URL);
+  const named = statement.replace('$ROLE', role).replace('$DATABASE', url.pathname.slice(1));
+  await execute(DATABASE_URL, named);
   url.username = role;
   url.password = 'postgres';
   for (let attempt = 1; attempt < 4; attempt++) {

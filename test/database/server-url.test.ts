@@ -12,8 +12,7 @@ const said = async (DATABASE_URL: string) => {
 };
 
 test.each([
-  ['schema=app', 'ALTER ROLE gw IN DATABASE s1 SET search_path = app'],
-  ['schema=Odd', 'ALTER ROLE gw IN DATABASE s1 SET search_path = "Odd"'],
+  ['schema=Odd&pgbouncer=true', 'ALTER ROLE gw IN DATABASE s1 SET search_path = "Odd"'],
   [
     'connection_limit=1',
     'has connection_limit, which the gateway does not know: set DATABASE_POOL',

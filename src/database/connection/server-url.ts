@@ -3,8 +3,11 @@ import type pg from 'pg';
 import { ConfigError, parseUrl } from '../../config.ts';
 import { readTls, type Wrong } from './tls.ts';
 
+/** The schema is the search path; undefined: that of the role. */
+export type ServerConfig = pg.ClientConfig & { readonly schema?: string };
+
 export interface ServerUrl {
-  readonly config: pg.ClientConfig;
+  readonly config: ServerConfig;
   /** For the log; without the password. */
   readonly description: string;
   /** Host and port. */
@@ -17,7 +20,7 @@ const parameters: Readonly<Record<string, RegExp>> = {
   ...{ user: anything, password: anything, host: /^[^@,]*$/, port: /^\d{1,5}$/, dbname: anything },
   ...{ application_name: anything, options: anything, client_encoding: /^utf-?8$/i },
   // Prisma's. `pgbouncer` is read with the settings.
-  ...{ pgbouncer: /^(?:true|false)$/, schema: /^public$/ },
+  ...{ pgbouncer: /^(?:true|false)$/, schema: /^[^\0@]+$/ },
   ...{ channel_binding: /^(?:disable|prefer)$/, gssencmode: /^(?:disable|prefer)$/ },
   target_session_attrs: /^any$/,
 };
@@ -63,6 +66,7 @@ export function readServerUrl(text: string, setting = 'DATABASE_URL'): ServerUrl
     database,
     application_name: given['application_name'] || 'outfit-gateway',
     ...(given['options'] && { options: given['options'] }),
+    ...(given['schema'] && { schema: given['schema'] }),
     ...readTls(given, wrong),
   };
   const name = `${host || 'localhost'}${port && `:${port}`}`;
@@ -71,7 +75,7 @@ export function readServerUrl(text: string, setting = 'DATABASE_URL'): ServerUrl
 
 type Parameters = Readonly<Record<string, string | undefined>>;
 
-function readParameters({ searchParams, username, pathname }: URL, wrong: Wrong): Parameters {
+function readParameters({ searchParams }: URL, wrong: Wrong): Parameters {
   const given: Record<string, string> = {};
   for (const [name, value] of searchParams) {
     const lower = name.toLowerCase();
@@ -83,19 +87,14 @@ function readParameters({ searchParams, username, pathname }: URL, wrong: Wrong)
     if (Object.hasOwn(given, name)) throw wrong(`has ${name} twice: keep one of them`);
     if (name === 'host' && value.includes(',')) throw wrong(severalHosts);
     if (!isFollowed) {
-      throw wrong(describeUnknown(name, value, username, pathname.slice(1)));
+      throw wrong(describeUnknown(name, value));
     }
     given[name] = value;
   }
   return given;
 }
 
-function describeUnknown(name: string, value: string, user: string, database: string): string {
-  const role = `ALTER ROLE ${user || 'gateway'} IN DATABASE ${database}`;
-  if (name === 'schema') {
-    const schema = /^[a-z_]\w*$/.test(value) ? value : `"${value}"`;
-    return `has schema=${value}, which is the search path here: leave it out, and run "${role} SET search_path = ${schema}"`;
-  }
+function describeUnknown(name: string, value: string): string {
   const instead = name === 'connection_limit' ? 'set DATABASE_POOL_MAX instead' : 'leave it out';
   if (Object.hasOwn(parameters, name)) {
     return `has ${name}=${value}, which the gateway cannot do: ${instead}`;

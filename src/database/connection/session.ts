@@ -1,7 +1,8 @@
 // Sessions: how connections to PostgreSQL are opened, directly or through a pooler, and how all of them are cut.
 import { Socket } from 'node:net';
 import pg from 'pg';
-import type { Config } from '../../config.ts';
+import { type Config, ConfigError } from '../../config.ts';
+import type { ServerConfig } from './server-url.ts';
 
 /** Pool mode of a pooler such as PgBouncer: a server connection per client session, or per transaction. */
 export type Pooling = Config['databasePooler'];
@@ -17,11 +18,13 @@ const connectionTimeout = 5_000;
 
 /** @param statementTimeout milliseconds; that of the role with transaction pooling */
 export function createSession(
-  server: pg.ClientConfig,
+  { schema, ...server }: ServerConfig,
   pooling: Pooling,
   statementTimeout: number,
 ): Session {
   const poolsTransactions = pooling === 'transaction';
+  if (poolsTransactions && schema !== undefined)
+    throw new ConfigError(describePooled(schema, server));
   const config = { ...server, connectionTimeoutMillis: connectionTimeout };
   let preparesStatements = !poolsTransactions;
 
@@ -50,7 +53,7 @@ export function createSession(
       await super.connect();
       if (poolsTransactions) return this;
       try {
-        await this.query(settingsOf(statementTimeout));
+        await this.query(settingsOf(statementTimeout, schema));
       } catch (error) {
         this.connection.stream.destroy();
         throw error;
@@ -70,6 +73,11 @@ export function createSession(
 
 type OnOpen = (error: null, client: pg.Client) => void;
 
+/** A pooler of transactions keeps no search path: it has to be that of the role. */
+function describePooled(schema: string, { user, database }: pg.ClientConfig): string {
+  return `DATABASE_URL has schema=${schema}, which a pooler of transactions cannot keep: leave it out, and run "ALTER ROLE ${user} IN DATABASE ${database} SET search_path = ${pg.escapeIdentifier(schema)}".`;
+}
+
 /** Settings that change what statements mean: their defaults, which an operator may have changed for other programs. */
 export const roleSettings = {
   standard_conforming_strings: 'on',
@@ -80,8 +88,9 @@ export const roleSettings = {
 };
 
 /** Sent after connecting: poolers reject startup options. The interval makes PostgreSQL notice a lost client. */
-function settingsOf(statementTimeout: number): string {
-  return `SET statement_timeout = ${statementTimeout};
+function settingsOf(statementTimeout: number, schema: string | undefined): string {
+  return `${schema === undefined ? '' : `SET search_path = ${pg.escapeIdentifier(schema)};`}
+    SET statement_timeout = ${statementTimeout};
     SET idle_in_transaction_session_timeout = ${statementTimeout};
     SET TimeZone = 'UTC';
     SET client_connection_check_interval = 500;

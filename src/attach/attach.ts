@@ -1,0 +1,294 @@
+// Attaches the tables of an old service: what follows them, the first copy, and what takes it out again.
+// In SQL: triggers, locks, and sets of rows.
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { sqlStateOf } from '../database/errors.ts';
+import { inTransaction, retryDeadlocks } from '../database/transaction.ts';
+import { OperatorError } from '../errors.ts';
+import { applyPendingChanges } from '../outfits/counts.ts';
+import { attachedMapping } from './attachment.ts';
+import type { Kind } from './columns.ts';
+import { type Comparison, compare, type Difference } from './compare.ts';
+import type { Mapping } from './mapping.ts';
+import {
+  makeNoteFunction,
+  makeStatements,
+  type Statements,
+  triggersOf,
+  type WatchedTable,
+} from './statements.ts';
+
+/** Milliseconds that a statement of the old service may wait for ours. */
+const lockTimeout = 300;
+const retryPause = 1_000;
+const maxAttempts = 120;
+/** Milliseconds that a batch of the first copy takes about: so long its rows cannot be written. */
+const batchTime = 200;
+const maxBatch = 5_000;
+const mendedAtOnce = 500;
+const maxRounds = 20;
+
+const lockNotAvailable = '55P03';
+const ownPath = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`;
+const guardedTables = ['users', 'outfits', 'outfit_likes'];
+
+/** All statements that `attach` runs before the first copy, as scripts: each is one transaction. */
+export function installScripts(mapping: Mapping, statements: Statements): string[] {
+  const { install, tables } = statements;
+  const here = [
+    `${ownPath};`,
+    install,
+    ...tables.map(makeNoteFunction),
+    'DROP TRIGGER IF EXISTS attached_carry ON attached_changes;',
+    'CREATE CONSTRAINT TRIGGER attached_carry AFTER INSERT ON attached_changes DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION attached_carry_own();',
+    'ALTER TABLE attached_changes ENABLE ALWAYS TRIGGER attached_carry;',
+    ...guardedTables.map(
+      (table) =>
+        `CREATE OR REPLACE TRIGGER attached_refuse BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION attached_refuse();`,
+    ),
+    revokeExecute,
+    // Of tables, which are read anew.
+    'DELETE FROM attached_problems WHERE id = 0;',
+    `INSERT INTO attachment (mapping) VALUES ('${JSON.stringify(mapping).replaceAll("'", "''")}') ON CONFLICT (is_only) DO UPDATE SET mapping = excluded.mapping;`,
+  ];
+  return [here.join('\n'), ...tables.map(triggerScript)];
+}
+
+const revokeExecute = `DO $do$ DECLARE one regprocedure; BEGIN
+  FOR one IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'attached\\_%' LOOP
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', one);
+  END LOOP;
+END $do$;`;
+
+/** The modes need the owner of the table. Without them, replicated changes of it are not noted. */
+function triggerScript(table: WatchedTable, nth: number): string {
+  const triggers = triggersOf(table, nth);
+  const modes = triggers
+    .filter(({ mode }) => mode !== 'O')
+    .map(
+      ({ name, mode }) =>
+        `ALTER TABLE ${table.name} ENABLE ${mode === 'R' ? 'REPLICA' : 'ALWAYS'} TRIGGER ${name};`,
+    );
+  const create = triggers.map(({ definition }) =>
+    `${definition};`.replace('CREATE TRIGGER', 'CREATE OR REPLACE TRIGGER'),
+  );
+  return [...create, ...modes].join('\n');
+}
+
+/** Runs a script in one transaction; while a lock is not free, tries again. @throws OperatorError */
+async function runScript(pool: pg.Pool, script: string, what: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await inTransaction(pool, async (client) => {
+        await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`);
+        await client.query(script);
+      });
+    } catch (error) {
+      if (sqlStateOf(error) !== lockNotAvailable) throw error;
+      if (attempt === maxAttempts) {
+        throw new OperatorError(`${what} is locked by another transaction for long: try again.`);
+      }
+      await sleep(retryPause);
+    }
+  }
+}
+
+export interface Progress {
+  /** @param total an estimate */
+  onCopied(kind: Kind, rows: number, total: number): void;
+  onMended(kind: Difference['kind'], rows: number): void;
+}
+
+export interface AttachOptions extends Progress {
+  readonly signal: AbortSignal;
+  /** Whether what the old tables do not have is removed here. */
+  readonly prune: boolean;
+}
+
+/** Makes what follows the old tables, copies them, and compares. @returns what still differs */
+export async function attach(
+  pool: pg.Pool,
+  mapping: Mapping,
+  options: AttachOptions,
+): Promise<Comparison> {
+  const statements = await makeStatements(pool, mapping);
+  await refuseLargeIds(pool, statements);
+  if (!options.prune) await refuseRemoval(pool, statements);
+  const stored = await attachedMapping(pool);
+  if (stored && JSON.stringify(stored) !== JSON.stringify(mapping)) await dropNotes(pool);
+  const [here = '', ...there] = installScripts(mapping, statements);
+  await runScript(pool, here, 'A table of this gateway');
+  for (const [nth, script] of there.entries()) {
+    await runScript(pool, script, statements.tables[nth]?.name ?? '');
+  }
+  await copy(pool, mapping, statements, options);
+  await retryDeadlocks(pool, (client) => client.query(retryProblems));
+  return mend(pool, mapping, statements, options);
+}
+
+async function refuseLargeIds(pool: pg.Pool, { rows }: Statements): Promise<void> {
+  for (const kind of ['users', 'outfits'] as const) {
+    const { rows: found } = await pool.query<{ id: string | null }>(
+      `SELECT max(id)::text AS id FROM (${rows[kind]}) s`,
+    );
+    const highest = Number(found[0]?.id ?? 0);
+    if (highest > 2_147_483_647) {
+      throw new OperatorError(
+        `The old ${kind} have the id ${highest}, which is beyond 31 bits: they cannot be attached.`,
+      );
+    }
+  }
+}
+
+/** @throws OperatorError while rows are here that the old tables do not have: another database may be meant */
+async function refuseRemoval(pool: pg.Pool, { rows }: Statements): Promise<void> {
+  const { rows: found } = await pool.query<{ outfits: number }>(
+    `SELECT count(*)::int AS outfits FROM outfits o WHERE NOT EXISTS (SELECT FROM (${rows.outfits}) s WHERE s.id = o.id)`,
+  );
+  const outfits = found[0]?.outfits ?? 0;
+  if (outfits === 0) return;
+  throw new OperatorError(
+    `The old tables do not have ${outfits} of the outfits that are here: with --prune they are removed.`,
+  );
+}
+
+/** The first copy. Rows that a writer holds are left to its COMMIT, and to the comparison when that is taken back. */
+async function copy(
+  pool: pg.Pool,
+  mapping: Mapping,
+  { rows }: Statements,
+  { signal, onCopied }: AttachOptions,
+): Promise<void> {
+  for (const kind of ['users', 'outfits'] as const) {
+    const { rows: estimates } = await pool.query<{ total: number }>(
+      'SELECT greatest(reltuples, 0)::float8 AS total FROM pg_class WHERE oid = $1::regclass',
+      [Object.keys(mapping[kind].changes)[0]],
+    );
+    const [{ total } = { total: 0 }] = estimates;
+    let [last, copied, size] = [Number.MIN_SAFE_INTEGER, 0, 500];
+    for (;;) {
+      signal.throwIfAborted();
+      const { rows: batch } = await pool.query<{ id: number }>(
+        `SELECT id::float8 AS id FROM (${rows[kind]}) s WHERE s.id > $1::bigint ORDER BY s.id LIMIT $2`,
+        [last, size],
+      );
+      if (batch.length === 0) break;
+      const ids = batch.map(({ id }) => id);
+      const start = performance.now();
+      await saveRows(pool, mapping, kind, ids);
+      last = ids.at(-1) ?? last;
+      copied += ids.length;
+      onCopied(kind, copied, total);
+      const factor = Math.min(2, batchTime / (performance.now() - start));
+      size = Math.max(10, Math.min(maxBatch, Math.round(size * factor)));
+      if (kind === 'outfits') await applyPendingChanges(pool);
+    }
+  }
+}
+
+/** Carries rows over while their source is locked until COMMIT: what is deleted meanwhile does not come back. */
+function saveRows(
+  pool: pg.Pool,
+  mapping: Mapping,
+  kind: 'outfits' | 'users',
+  ids: readonly number[],
+) {
+  const [[table = '', id = ''] = []] = Object.entries(mapping[kind].changes);
+  const column = pg.escapeIdentifier(id);
+  return retryDeadlocks(pool, async (client) => {
+    const { rows } = await client.query<{ id: number }>(
+      `SELECT ${column}::float8 AS id FROM ${table} WHERE ${column} = ANY ($1::bigint[]) FOR SHARE SKIP LOCKED`,
+      [ids],
+    );
+    const given = kind === 'users' ? '$1::bigint[], NULL' : 'NULL, $1::bigint[]';
+    await client.query(`SELECT attached_save(${given}, NULL, NULL)`, [rows.map((row) => row.id)]);
+  });
+}
+
+const retryProblems = `SELECT attached_save(array_agg(id) FILTER (WHERE kind = 'users'), array_agg(id) FILTER (WHERE kind = 'outfits'),
+  array_agg(id) FILTER (WHERE kind = 'likes'), array_agg(user_id) FILTER (WHERE kind = 'likes')) FROM attached_problems`;
+
+/** Compares, and carries over what differs, until nothing does. @returns the last comparison */
+async function mend(
+  pool: pg.Pool,
+  mapping: Mapping,
+  statements: Statements,
+  { signal, onMended }: AttachOptions,
+): Promise<Comparison> {
+  for (let round = 1; ; round++) {
+    signal.throwIfAborted();
+    const comparison = await compare(pool, statements);
+    const { differences } = comparison;
+    if (differences.length === 0 || round === maxRounds) return comparison;
+    for (const kind of ['users', 'outfits', 'likes', 'numbers'] as const) {
+      const wrong = differences.filter((one) => one.kind === kind);
+      if (wrong.length === 0) continue;
+      for (let from = 0; from < wrong.length; from += mendedAtOnce) {
+        await mendRows(pool, mapping, kind, wrong.slice(from, from + mendedAtOnce));
+      }
+      onMended(kind, wrong.length);
+    }
+  }
+}
+
+async function mendRows(
+  pool: pg.Pool,
+  mapping: Mapping,
+  kind: Difference['kind'],
+  wrong: readonly Difference[],
+): Promise<void> {
+  const ids = wrong.map(({ id }) => id);
+  if (kind === 'users' || kind === 'outfits') {
+    await saveRows(
+      pool,
+      mapping,
+      kind,
+      ids.filter((_id, nth) => wrong[nth]?.found !== 'only here'),
+    );
+    const gone = ids.filter((_id, nth) => wrong[nth]?.found === 'only here');
+    const given = kind === 'users' ? '$1::bigint[], NULL' : 'NULL, $1::bigint[]';
+    await retryDeadlocks(pool, (client) =>
+      client.query(`SELECT attached_save(${given}, NULL, NULL)`, [gone]),
+    );
+  } else if (kind === 'likes') {
+    const users = wrong.map(({ userId }) => userId);
+    await retryDeadlocks(pool, (client) =>
+      client.query('SELECT attached_save(NULL, NULL, $1::bigint[], $2::bigint[])', [ids, users]),
+    );
+  } else {
+    await retryDeadlocks(pool, async (client) => {
+      const lock =
+        'SELECT FROM outfit_like_counts WHERE id = ANY ($1::int[]) ORDER BY id FOR UPDATE';
+      await client.query(lock, [ids]);
+      await client.query(
+        `UPDATE outfit_like_counts c SET likes = (SELECT count(*) FROM outfit_likes WHERE outfit_id = c.id) WHERE id = ANY ($1::int[])`,
+        [ids],
+      );
+    });
+  }
+}
+
+/** Takes out all that `attach` has made; users, outfits and likes stay. @returns whether anything was attached */
+export async function detach(pool: pg.Pool): Promise<boolean> {
+  if ((await attachedMapping(pool)) === undefined) return false;
+  await dropNotes(pool);
+  await runScript(pool, detachHere, 'A table of this gateway');
+  return true;
+}
+
+/** One function after the other: each takes its triggers along, and locks one old table. */
+async function dropNotes(pool: pg.Pool): Promise<void> {
+  const { rows } = await pool.query<{ name: string }>(
+    `SELECT DISTINCT oid::regprocedure::text AS name FROM pg_proc
+     WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'attached_note_%'`,
+  );
+  for (const { name } of rows)
+    await runScript(pool, `DROP FUNCTION ${name} CASCADE`, 'An old table');
+}
+
+const detachHere = `DO $do$ DECLARE one regprocedure; BEGIN
+  FOR one IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'attached_%' LOOP
+    EXECUTE format('DROP FUNCTION %s CASCADE', one);
+  END LOOP;
+  DROP TABLE attachment, attached_changes, attached_problems, attached_likes;
+END $do$;`;

@@ -1,0 +1,87 @@
+// What a gateway knows of the attached tables: who writes, and what is wrong. It carries over what was left noted.
+
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { commandText } from '../package.ts';
+import { checkTriggers } from './compare.ts';
+import { checkMapping, type Mapping } from './mapping.ts';
+
+export async function attachedMapping(pool: Pick<pg.Pool, 'query'>): Promise<Mapping | undefined> {
+  const { rows } = await pool.query(`SELECT to_regclass('attachment') IS NOT NULL AS exists`);
+  if (!rows[0]?.exists) return undefined;
+  const stored = (await pool.query('SELECT mapping FROM attachment')).rows[0]?.mapping;
+  return stored && checkMapping(stored, 'The mapping of the attached tables');
+}
+
+/** Milliseconds between two looks. */
+const interval = 1_000;
+/** Looks between two at the triggers. */
+const triggerLooks = 30;
+
+export class Attachment {
+  #mapping: Mapping | undefined;
+  #problems = 0;
+  #looks = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(
+    private readonly pool: pg.Pool,
+    private readonly log: Pick<Logger, 'info' | 'warn'>,
+  ) {}
+
+  /** Whether the old service writes, and nobody here. */
+  get ownsWrites(): boolean {
+    return this.#mapping !== undefined;
+  }
+
+  /** Rows that cannot be represented here, and triggers that are not as they should be. */
+  get problems(): number {
+    return this.#problems;
+  }
+
+  /** Looks now, and then in intervals. */
+  async start(): Promise<void> {
+    await this.#look().catch(() => {});
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => this.start(), interval);
+    this.#timer.unref();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #look(): Promise<void> {
+    const was = this.#mapping;
+    this.#mapping = await attachedMapping(this.pool);
+    if (!was !== !this.#mapping) {
+      this.log.info(
+        this.#mapping
+          ? 'attached: the old service writes its tables, and every write here is refused, with WRITES=on too'
+          : 'not attached any more',
+      );
+    }
+    if (!this.#mapping) {
+      this.#problems = 0;
+      return;
+    }
+    // Of transactions of other isolation levels.
+    await this.pool.query(
+      'SELECT attached_carry(xid) FROM (SELECT DISTINCT xid FROM attached_changes WHERE NOT current_setting($1)::boolean ORDER BY xid LIMIT 100) left_over',
+      ['transaction_read_only'],
+    );
+    if (this.#looks++ % triggerLooks !== 0) return;
+    const { rows } = await this.pool.query('SELECT count(*)::int AS number FROM attached_problems');
+    const triggers = await checkTriggers(this.pool, this.#mapping);
+    const problems = rows[0].number + triggers.length;
+    if (problems > this.#problems) {
+      this.log.warn(
+        { triggers, rows: rows[0].number },
+        `attached tables: run ${commandText('attach check')}`,
+      );
+    }
+    this.#problems = problems;
+  }
+}

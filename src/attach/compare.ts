@@ -1,0 +1,117 @@
+// Compares the old tables with what is here, in one snapshot of both, and looks at what keeps them in step.
+// In SQL: full joins.
+import type pg from 'pg';
+import { inTransaction } from '../database/transaction.ts';
+import { type Kind, writtenColumns } from './columns.ts';
+import type { Mapping } from './mapping.ts';
+import { type Statements, triggersOf, watchedTables } from './statements.ts';
+
+export interface Difference {
+  /** `numbers`: an outfit whose number of likes is not that of its rows. */
+  readonly kind: Kind | 'numbers';
+  /** For a like, of its outfit. */
+  readonly id: number;
+  readonly userId: number;
+  readonly found: 'different' | 'missing here' | 'only here';
+  /** Names of the columns that differ. */
+  readonly columns: readonly string[];
+}
+
+export interface Problem {
+  readonly kind: Kind;
+  readonly problem: string;
+  readonly rows: number;
+  /** The first ids. */
+  readonly first: readonly number[];
+}
+
+export interface Comparison {
+  readonly differences: readonly Difference[];
+  readonly problems: readonly Problem[];
+}
+
+/** Most differences of one kind. */
+const maxDifferences = 10_000;
+
+/** @returns at most `maxDifferences` of each kind */
+export async function compare(pool: pg.Pool, statements: Statements): Promise<Comparison> {
+  return inTransaction(pool, async (client) => {
+    // Merging and hashing millions of rows.
+    await client.query("SET LOCAL work_mem = '128MB'; SET LOCAL jit = off");
+    const differences: Difference[] = [];
+    for (const text of findDifferences(statements)) {
+      differences.push(...(await client.query<Difference>(text)).rows);
+    }
+    return { differences, problems: await readProblems(client) };
+  });
+}
+
+export async function readProblems(client: Pick<pg.Pool, 'query'>): Promise<Problem[]> {
+  const { rows } = await client.query<Problem>(
+    `SELECT kind, problem, count(*)::int AS rows, (array_agg(id::float8 ORDER BY id))[1:3] AS first
+     FROM attached_problems GROUP BY 1, 2 ORDER BY 1, 2`,
+  );
+  return rows;
+}
+
+function findDifferences({ rows, hasNumber }: Statements): string[] {
+  const ofTable = (kind: 'outfits' | 'users', there: string, more = '') => {
+    const names = writtenColumns(kind);
+    const list = (side: string) => names.map((name) => `${side}.${name}`).join(', ');
+    const differing = names.map(
+      (name) => `CASE WHEN h.${name} IS DISTINCT FROM s.${name} THEN '${name}' END`,
+    );
+    return `SELECT '${kind}' AS kind, coalesce(s.id, h.id)::float8 AS id, 0 AS "userId", ${found('id')},
+        CASE WHEN s.id = h.id THEN array_remove(ARRAY[${differing.join(', ')}]::text[], NULL) ELSE '{}' END AS columns
+      FROM (${there}) s FULL JOIN ${kind} h ON h.id = s.id
+      WHERE s.problem IS NULL AND (s.id IS NULL OR h.id IS NULL OR (${list('h')}) IS DISTINCT FROM (${list('s')})${more})
+      LIMIT ${maxDifferences}`;
+  };
+  const found = (key: string) =>
+    `CASE WHEN h.${key} IS NULL THEN 'missing here' WHEN s.${key} IS NULL THEN 'only here' ELSE 'different' END AS found`;
+  const numbered = `SELECT r.*, a.likes AS carried FROM (${rows.outfits}) r LEFT JOIN attached_likes a ON a.outfit_id = r.id`;
+  return [
+    ofTable('users', rows.users),
+    hasNumber
+      ? ofTable('outfits', numbered, ' OR s.likes IS DISTINCT FROM s.carried')
+      : ofTable('outfits', rows.outfits),
+    `SELECT 'likes' AS kind, coalesce(s.outfit_id, h.outfit_id)::float8 AS id, coalesce(s.user_id, h.user_id)::float8 AS "userId",
+       ${found('outfit_id')}, '{}'::text[] AS columns
+     FROM (
+       SELECT * FROM (${rows.likes}) l
+       WHERE EXISTS (SELECT FROM outfits o WHERE o.id = l.outfit_id) AND EXISTS (SELECT FROM users u WHERE u.id = l.user_id)
+     ) s FULL JOIN outfit_likes h ON h.outfit_id = s.outfit_id AND h.user_id = s.user_id
+     WHERE s.outfit_id IS NULL OR h.outfit_id IS NULL LIMIT ${maxDifferences}`,
+    `SELECT 'numbers' AS kind, c.id::float8 AS id, 0 AS "userId", 'different' AS found, '{likes}'::text[] AS columns
+     FROM outfit_like_counts c LEFT JOIN (SELECT outfit_id, count(*) AS number FROM outfit_likes GROUP BY 1) r ON r.outfit_id = c.id
+     WHERE NOT ${hasNumber} AND c.likes <> coalesce(r.number, 0) LIMIT ${maxDifferences}`,
+  ];
+}
+
+/** Triggers that are missing, off, or fire in other sessions than they should; one sentence for each. */
+export async function checkTriggers(
+  client: Pick<pg.Pool, 'query'>,
+  mapping: Mapping,
+): Promise<string[]> {
+  const tables = watchedTables(mapping);
+  const wanted = tables.flatMap((table, nth) =>
+    triggersOf(table, nth).map(({ name, mode }) => ({ table: table.name, name, mode })),
+  );
+  const here = ['users', 'outfits', 'outfit_likes'];
+  const own = here.map((table) => ({ table, name: 'attached_refuse', mode: 'O' }));
+  wanted.push(
+    { table: 'attached_changes', name: 'attached_carry', mode: 'A' },
+    ...(own as never[]),
+  );
+  const { rows } = await client.query<{ sentence: string }>(
+    `SELECT format('the trigger %s on %s %s', w.name, w.table, CASE WHEN t.tgenabled IS NULL THEN 'is missing'
+       WHEN t.tgenabled = 'D' THEN 'is off' ELSE 'does not fire when it should' END) AS sentence
+     FROM json_to_recordset($1::json) AS w (name text, "table" text, mode "char")
+     LEFT JOIN pg_class c ON c.oid = to_regclass(w.table)
+     LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = w.name
+     WHERE t.tgenabled IS DISTINCT FROM w.mode
+     ORDER BY 1`,
+    [JSON.stringify(wanted)],
+  );
+  return rows.map(({ sentence }) => sentence);
+}

@@ -1,0 +1,462 @@
+// The tables of an old service, attached one way: what its transactions change is here when they commit.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import * as attachCommand from '../../src/commands/attach.ts';
+import * as detachCommand from '../../src/commands/detach.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import { baseOf, listing, runServer } from '../support/cli/process.ts';
+import { connectTo } from '../support/databases/connections.ts';
+import { outfitId } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
+import { makeOldTables, mapping, numberMapping } from '../support/legacy/old-tables.ts';
+
+function fileOf(content: unknown): string {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-attach-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'mapping.json');
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return file;
+}
+
+type Environment = Record<string, string>;
+
+const attach = (environment: Environment, given: unknown = mapping, ...options: string[]) =>
+  callCommand(attachCommand, [fileOf(given), ...options], environment);
+const check = (environment: Environment) => callCommand(attachCommand, ['check'], environment);
+
+const equal = { code: 0, stdout: 'Both sides are equal.\n', stderr: '' };
+
+/** What triggers here compute of the rows is right, too. */
+async function expectRight(old: pg.Client) {
+  const { rows } = await old
+    .query(`SET search_path = gateway; SELECT
+    (SELECT count(*)::int FROM check_outfit_likes()) AS likes, (SELECT count(*)::int FROM check_outfit_counts()) AS counts,
+    (SELECT count(*)::int FROM check_outfit_triggers()) AS triggers; RESET search_path`)
+    .then((all) => (all as never as pg.QueryResult[])[1] as pg.QueryResult);
+  expect(rows).toEqual([{ likes: 0, counts: 0, triggers: 0 }]);
+}
+
+async function attached(given: unknown = mapping) {
+  const { old, environment, url } = await makeOldTables();
+  expect(await attach(environment, given)).toEqual(equal);
+  const outfit = async (id: number) =>
+    (
+      await old.query(
+        'SELECT o.*, likes FROM gateway.outfits o JOIN gateway.outfit_like_counts USING (id) WHERE id = $1',
+        [id],
+      )
+    ).rows[0];
+  return { old, environment, url, outfit };
+}
+
+describe('a transaction of the old service', () => {
+  /** Statements of one transaction, and an outfit afterwards. */
+  test.each<[string, string, number, object | undefined]>([
+    [
+      'creates an outfit with its picture',
+      `INSERT INTO shop.outfit (id, title, person_id) VALUES (900, ' new ', 3); INSERT INTO shop.picture VALUES (900, 'outfits/a.png')`,
+      900,
+      {
+        title: 'new',
+        image_key: 'outfits/a.png',
+        image_original_key: 'outfits/a.png',
+        user_id: 3,
+        likes: 0,
+      },
+    ],
+    [
+      'creates a user, an outfit and a like',
+      `INSERT INTO shop.person (id, username) VALUES (77, 'new'); INSERT INTO shop.likes VALUES (901, 77); INSERT INTO shop.outfit (id, person_id) VALUES (901, 77); INSERT INTO shop.picture VALUES (901, 'x.png')`,
+      901,
+      { user_id: 77, likes: 1 },
+    ],
+    [
+      'edits',
+      `UPDATE shop.outfit SET title = 'edited', private = true, color = '#FFF', video = 'v.mp4' WHERE id = 5`,
+      5,
+      {
+        title: 'edited',
+        private: true,
+        background_color: '#fff',
+        video_key: 'v.mp4',
+        play_video: true,
+      },
+    ],
+    [
+      'edits another row in a trigger of its own',
+      `UPDATE shop.outfit SET video = 'v.mp4' WHERE id = 5`,
+      6,
+      { quality: 5 },
+    ],
+    [
+      'edits the picture, in a table of its own',
+      `UPDATE shop.picture SET key = 'other.png' WHERE outfit_id = 5`,
+      5,
+      { image_key: 'other.png' },
+    ],
+    ['deletes, with cascades', 'DELETE FROM shop.outfit WHERE id = 5', 5, undefined],
+    ['deletes softly', 'UPDATE shop.outfit SET deleted = now() WHERE id = 5', 5, undefined],
+    [
+      'restores with its likes',
+      'UPDATE shop.outfit SET deleted = now() WHERE id = 8; SET CONSTRAINTS ALL IMMEDIATE; UPDATE shop.outfit SET deleted = NULL WHERE id = 8',
+      8,
+      { likes: 3 },
+    ],
+    [
+      'changes the id',
+      'DELETE FROM shop.likes WHERE outfit_id = 5; DELETE FROM shop.picture WHERE outfit_id = 5; UPDATE shop.outfit SET id = 905 WHERE id = 5; INSERT INTO shop.picture VALUES (905, $$p$$)',
+      905,
+      { title: 'Outfit 5' },
+    ],
+    [
+      'likes and unlikes',
+      'DELETE FROM shop.likes WHERE outfit_id = 8; INSERT INTO shop.likes VALUES (8, 1), (8, 2), (8, 3)',
+      8,
+      { likes: 3 },
+    ],
+    [
+      'is taken back to a savepoint',
+      `SAVEPOINT a; UPDATE shop.outfit SET title = 'no' WHERE id = 5; ROLLBACK TO a; UPDATE shop.outfit SET quality = 4 WHERE id = 5`,
+      5,
+      { title: 'Outfit 5', quality: 4 },
+    ],
+    [
+      'deletes a user with all outfits and likes',
+      'DELETE FROM shop.outfit WHERE person_id = 5; DELETE FROM shop.person WHERE id = 5',
+      4,
+      undefined,
+    ],
+    [
+      'writes all rows at once',
+      `UPDATE shop.outfit SET title = title || '!', private = NOT private; DELETE FROM shop.likes; INSERT INTO shop.likes SELECT o.id, p.id FROM shop.outfit o, shop.person p`,
+      5,
+      { title: 'Outfit 5!', private: true, likes: 20 },
+    ],
+    ['truncates the likes', 'TRUNCATE shop.likes', 8, { likes: 0 }],
+    ['truncates all', 'TRUNCATE shop.outfit, shop.person CASCADE', 8, undefined],
+  ])('%s', async (_what, statements, id, expected) => {
+    const { old, environment, outfit } = await attached();
+    await old.query(`BEGIN; ${statements}; COMMIT`);
+    const found = await outfit(id);
+    if (expected) expect(found).toMatchObject(expected);
+    else expect(found).toBeUndefined();
+    expect(await check(environment)).toEqual(equal);
+    await expectRight(old);
+  });
+
+  test('carries likes that are a number over as the difference', async () => {
+    const { old, environment, outfit } = await makeOldTables().then(async (made) => {
+      await made.old.query('UPDATE shop.outfit SET likes = id % 7');
+      expect(await attach(made.environment, numberMapping)).toEqual(equal);
+      const outfit = async (id: number) =>
+        (await made.old.query('SELECT likes FROM gateway.outfit_like_counts WHERE id = $1', [id]))
+          .rows[0]?.likes;
+      return { ...made, outfit };
+    });
+    expect(await outfit(8)).toBe(1);
+    await old.query('UPDATE shop.outfit SET likes = likes + 4 WHERE id = 8');
+    expect(await outfit(8)).toBe(5);
+    // What is here beside the number there stays.
+    await old.query(
+      'UPDATE gateway.outfit_like_counts SET likes = likes + 100 WHERE id = 8; UPDATE shop.outfit SET likes = likes - 2 WHERE id = 8',
+    );
+    expect(await outfit(8)).toBe(103);
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('of another isolation level does not fail, and is carried over by the next look', async () => {
+    const { old, url, environment } = await attached();
+    const other = await connectTo(url);
+    onTestFinished(() => other.end());
+    await old.query(
+      "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE shop.outfit SET title = 'late' WHERE id = 8",
+    );
+    await other.query('INSERT INTO shop.likes VALUES (8, 15)');
+    await old.query('INSERT INTO shop.likes VALUES (8, 16)');
+    await old.query('COMMIT');
+    expect((await check(environment)).code).toBe(1);
+    await old.query(
+      'SET search_path = gateway; SELECT attached_carry(xid) FROM attached_changes; RESET search_path',
+    );
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('locks nothing here before it commits, so that two that like in another order do not deadlock', async () => {
+    const { old, url, environment } = await attached();
+    const other = await connectTo(url);
+    onTestFinished(() => other.end());
+    await old.query('DELETE FROM shop.likes WHERE outfit_id IN (8, 9)');
+    await old.query('BEGIN; INSERT INTO shop.likes VALUES (8, 15)');
+    await other.query('BEGIN; INSERT INTO shop.likes VALUES (9, 15)');
+    await old.query('INSERT INTO shop.likes VALUES (9, 16)');
+    await other.query('INSERT INTO shop.likes VALUES (8, 16)');
+    await Promise.all([old.query('COMMIT'), other.query('COMMIT')]);
+    expect(await check(environment)).toEqual(equal);
+  });
+});
+
+describe('what cannot be represented', () => {
+  test('fails nothing there, is named, and is mended when it can be', async () => {
+    const { old, environment, outfit } = await attached();
+    await old.query(`
+      INSERT INTO shop.outfit (id, person_id) VALUES (3000000000, 1), (910, 1), (911, 1);
+      INSERT INTO shop.picture VALUES (3000000000, 'p'), (911, 'p');
+      UPDATE shop.outfit SET created = 'infinity' WHERE id = 911;
+      INSERT INTO shop.likes VALUES (910, 1);
+      INSERT INTO shop.person (id, username) VALUES (90, NULL);
+      INSERT INTO shop.outfit (id, person_id) VALUES (912, 90); INSERT INTO shop.picture VALUES (912, 'p'); INSERT INTO shop.likes VALUES (912, 2), (7, 90)`);
+    const { code, stdout } = await check(environment);
+    expect([code, stdout.split('\n')]).toEqual([
+      1,
+      [
+        '2 likes cannot be carried over (910, 912): its outfit is not here.',
+        '1 likes cannot be carried over (7): its user is not here.',
+        '1 outfits cannot be carried over (911): created is not in a year from 1 to 9999.',
+        '1 outfits cannot be carried over (3000000000): id is beyond 31 bits.',
+        '1 outfits cannot be carried over (910): image_key is null.',
+        '1 outfits cannot be carried over (912): its user is not here.',
+        '1 users cannot be carried over (90): username is null.',
+        'Both sides are equal.',
+        '',
+      ],
+    ]);
+    await old.query(`DELETE FROM shop.outfit WHERE id = 3000000000; UPDATE shop.outfit SET created = now() WHERE id = 911;
+      INSERT INTO shop.picture VALUES (910, 'p'); UPDATE shop.person SET username = 'ninety' WHERE id = 90`);
+    expect(await outfit(910)).toMatchObject({ likes: 1 });
+    expect(await outfit(912)).toMatchObject({ user_id: 90, likes: 1 });
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('includes what a change of the old schema makes unreadable, until it is attached again', async () => {
+    const { old, environment, outfit } = await attached();
+    await old.query(`ALTER TABLE shop.outfit RENAME title TO name; UPDATE shop.picture SET key = 'kept.png' WHERE outfit_id = 8;
+      ALTER TABLE shop.likes RENAME outfit_id TO outfit; INSERT INTO shop.likes VALUES (8, 15)`);
+    const { code, stderr } = await check(environment);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining(
+        'The SELECT of outfits in the mapping: column o.title does not exist',
+      ),
+    ]);
+    const renamed = JSON.parse(
+      JSON.stringify(mapping)
+        .replaceAll('o.title', 'o.name AS title')
+        .replace('SELECT outfit_id', 'SELECT outfit AS outfit_id')
+        .replace('"outfit":"outfit_id"', '"outfit":"outfit"'),
+    );
+    await old.query('DROP FUNCTION shop.tidy CASCADE');
+    const again = await attach(environment, renamed);
+    expect(again).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('Both sides are equal.'),
+    });
+    expect(await outfit(8)).toMatchObject({ image_key: 'kept.png', likes: 4 });
+  });
+});
+
+describe('the gateway', () => {
+  test('shows what is committed there, refuses writes with WRITES=on, and takes them after detach', async () => {
+    const { old, environment } = await attached();
+    const gateway = runServer({ ...environment, AUTH_JWT_SECRET: secret, WRITES: 'on' });
+    const base = await baseOf(gateway);
+    const titles = async () => {
+      const { results } = await listing(base, '?ordering=-id');
+      return (results[0] as { title?: string } | undefined)?.title;
+    };
+    const like = async (id: number) => {
+      const query = `mutation { likeOutfit(id: "${outfitId(id)}") { outfit { likes } } }`;
+      const headers = { 'content-type': 'application/json', ...(await signIn(5)) };
+      const response = await fetch(`${base}/graphql`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify({ query }),
+      });
+      return response.json();
+    };
+    expect(await titles()).toBe('Outfit 200');
+    await old.query("UPDATE shop.outfit SET title = 'seen at once' WHERE id = 200");
+    expect(await titles()).toBe('seen at once');
+    expect(await like(8)).toMatchObject({
+      errors: [{ extensions: { code: 'LEGACY_OWNS_WRITES' } }],
+    });
+    // Other clients of the database are refused, too.
+    await expect(old.query('UPDATE gateway.outfits SET private = true')).rejects.toThrow(
+      'the old service writes outfits, users and likes',
+    );
+    expect(gateway.output()).toContain('attached: the old service writes its tables');
+    const before = await objectsOf(old, 'shop');
+    expect(before).not.toEqual([]);
+    expect(await callCommand(detachCommand, [], environment)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/: detached\.\n$/),
+    });
+    expect([await objectsOf(old, 'shop'), await objectsOf(old, 'gateway')]).toEqual([[], []]);
+    await expect
+      .poll(() => like(8))
+      .toMatchObject({ data: { likeOutfit: { outfit: { likes: 4 } } } });
+    await old.query("UPDATE shop.outfit SET title = 'not followed' WHERE id = 200");
+    expect(await titles()).toBe('seen at once');
+    expect(await callCommand(detachCommand, [], environment)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/: nothing was attached\.\n$/),
+    });
+  });
+});
+
+/** What attach makes in a schema. */
+async function objectsOf(old: pg.Client, schema: string): Promise<string[]> {
+  const { rows } = await old.query(
+    `SELECT tgname AS name FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE relnamespace = $1::regnamespace AND tgname LIKE 'attached%'
+     UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = $1::regnamespace AND proname LIKE 'attached%'
+     UNION ALL SELECT relname FROM pg_class WHERE relnamespace = $1::regnamespace AND relname LIKE 'attach%' ORDER BY name`,
+    [schema],
+  );
+  return rows.map(({ name }) => name);
+}
+
+describe('the command', () => {
+  test('makes nothing in other schemas, and no function that everybody may execute', async () => {
+    const { old } = await attached();
+    const { rows } = await old.query(
+      `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1`,
+    );
+    expect(rows).toEqual([{ relname: '_prisma_migrations' }, { relname: 'users' }]);
+    const { rows: open } = await old.query(`SELECT proname, prosecdef, proconfig FROM pg_proc
+      WHERE proname LIKE 'attached%' AND (has_function_privilege('public', oid, 'EXECUTE')
+        OR prosecdef <> (prorettype = 'trigger'::regtype) OR proconfig[1] <> 'search_path=gateway, pg_temp')`);
+    expect(open).toEqual([]);
+  });
+
+  test('prints what it runs, and runs nothing', async () => {
+    const { old, environment } = await makeOldTables();
+    const { code, stdout } = await attach(environment, mapping, '--print');
+    expect(code).toBe(0);
+    expect([await objectsOf(old, 'shop'), await objectsOf(old, 'gateway')]).toEqual([[], []]);
+    await old.query(`SET search_path = gateway; ${stdout}; RESET search_path`);
+    const printed = [await objectsOf(old, 'shop'), await objectsOf(old, 'gateway')];
+    await callCommand(detachCommand, [], environment);
+    expect(await attach(environment)).toEqual(equal);
+    expect([await objectsOf(old, 'shop'), await objectsOf(old, 'gateway')]).toEqual(printed);
+  });
+
+  test('waits for no lock of the old service for long, and takes over a row that a writer holds', async () => {
+    const { old, url, environment } = await makeOldTables();
+    const other = await connectTo(url);
+    onTestFinished(() => other.end());
+    await old.query("BEGIN; UPDATE shop.outfit SET title = 'held' WHERE id = 7");
+    const running = attach(environment);
+    // It tries again and again; others go on meanwhile.
+    for (let n = 1; n < 20; n++) {
+      await other.query('UPDATE shop.person SET first_name = $1 WHERE id = 1', [String(n)]);
+      await other.query('UPDATE shop.outfit SET quality = 4 WHERE id = $1', [100 + n]);
+    }
+    await old.query('COMMIT');
+    expect((await running).stdout).toMatch(/Both sides are equal\.\n$/);
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('removes what only this side has when it is told to', async () => {
+    const { old, environment } = await makeOldTables();
+    await old.query(`INSERT INTO gateway.users (id, username) VALUES (500, 'x');
+      INSERT INTO gateway.outfits (id, user_id, image_key, image_original_key, created, modified) VALUES (500, 500, 'p', 'p', 0, 0)`);
+    const refused = await attach(environment);
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      'The old tables do not have 1 of the outfits that are here: with --prune they are removed.\n',
+    ]);
+    expect(await attach(environment, mapping, '--prune')).toMatchObject({ code: 0 });
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test.each<[string, (old: pg.Client) => unknown, string]>([
+    [
+      'a trigger that is off',
+      (old) => old.query('ALTER TABLE shop.outfit DISABLE TRIGGER attached_update'),
+      'the trigger attached_update on shop.outfit is off',
+    ],
+    [
+      'triggers of a restore',
+      (old) => old.query('ALTER TABLE shop.likes ENABLE TRIGGER ALL'),
+      'the trigger attached_row_likes on shop.likes does not fire when it should',
+    ],
+    [
+      'a table that was made anew',
+      (old) =>
+        old.query(
+          'CREATE TABLE shop.copy AS TABLE shop.likes; DROP TABLE shop.likes; ALTER TABLE shop.copy RENAME TO likes',
+        ),
+      'the trigger attached_delete on shop.likes is missing',
+    ],
+    [
+      'rows that were changed meanwhile',
+      (old) =>
+        old.query(
+          'SET session_replication_role = replica; ALTER TABLE shop.outfit DISABLE TRIGGER ALL; UPDATE shop.outfit SET quality = 5 WHERE id < 9; ALTER TABLE shop.outfit ENABLE TRIGGER ALL; RESET session_replication_role',
+        ),
+      '8 outfits differ: 1 different quality, 2 different quality',
+    ],
+  ])('check names %s, and attach mends it', async (_what, breakIt, sentence) => {
+    const { old, environment } = await attached();
+    await breakIt(old);
+    const { code, stdout } = await check(environment);
+    expect([code, stdout]).toEqual([1, expect.stringContaining(sentence)]);
+    expect(await attach(environment)).toMatchObject({ code: 0 });
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('follows sessions in which ordinary triggers do not fire, as those of logical replication', async () => {
+    const { old, environment } = await attached();
+    await old.query(`SET session_replication_role = replica;
+      INSERT INTO shop.person (id, username) VALUES (70, 'seventy'); INSERT INTO shop.outfit (id, person_id) VALUES (970, 70);
+      INSERT INTO shop.picture VALUES (970, 'p'); INSERT INTO shop.likes VALUES (970, 1), (970, 2);
+      UPDATE shop.outfit SET private = true WHERE id = 970; DELETE FROM shop.likes WHERE outfit_id IN (8, 9); DELETE FROM shop.outfit WHERE id = 8;
+      TRUNCATE shop.comment; RESET session_replication_role`);
+    expect(await check(environment)).toEqual(equal);
+    await expectRight(old);
+  });
+
+  test.each<[string, (given: typeof mapping) => unknown, string]>([
+    [
+      'without a schema',
+      (given) => ({ ...given, users: { ...given.users, changes: { person: 'id' } } }),
+      'is wrong at users.changes.person',
+    ],
+    ['with a column too much', (given) => ({ ...given, like: 1 }), 'Unrecognized key: "like"'],
+    [
+      'of a table that does not exist',
+      (given) => ({ ...given, users: { ...given.users, changes: { 'shop.nobody': 'id' } } }),
+      'The mapping names shop.nobody: relation "shop.nobody" does not exist.',
+    ],
+    [
+      'without a column that is needed',
+      (given) => ({ ...given, users: { ...given.users, select: 'SELECT id FROM shop.person' } }),
+      'The SELECT of users in the mapping: it has no column username.',
+    ],
+    [
+      'with another type',
+      (given) => ({
+        ...given,
+        users: { ...given.users, select: 'SELECT id::text, username FROM shop.person' },
+      }),
+      'its column id is of the type text, which is not a id.',
+    ],
+    ['that is not JSON', () => '{', 'cannot be read'],
+  ])('refuses a mapping %s', async (_what, change, sentence) => {
+    const { environment } = await makeOldTables();
+    const { code, stderr } = await attach(environment, change(mapping));
+    expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+  });
+
+  test('refuses the embedded database', async () => {
+    const { code, stderr } = await attach({ DATA_DIR: '/nowhere' });
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining(
+        'The embedded database is no place for the tables of another service',
+      ),
+    ]);
+  });
+});
