@@ -13,8 +13,9 @@ import {
 } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import { parseHeaders } from '../old-listing/fetch-page.ts';
+import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { SourceError } from '../old-listing/page.ts';
+import { type Recent, RecordLookup } from '../old-listing/record-lookup.ts';
 import { describeError } from '../process/exit.ts';
 import { Checkpoint } from '../transfer/import/checkpoint.ts';
 import { type ImportOptions, importOutfits } from '../transfer/import/import.ts';
@@ -97,7 +98,7 @@ function addLiveOptions(line: Command): Command {
     )
     .option(
       '--prune',
-      'name the outfits that two whole crawls in a row did not have; without --follow, the second crawl is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
+      'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two whole crawls in a row did not have: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
     )
     .option('--yes', 'with --prune: remove them, after they were named')
     .option(
@@ -108,8 +109,8 @@ function addLiveOptions(line: Command): Command {
 }
 
 const details = `
-A crawl is whole if it was not interrupted or resumed, no page and no record was lost or broken, and
-it had as many outfits as the listing counts. What is at FIRST_ID or above is never pruned, and
+A crawl is whole if it was not interrupted or resumed, no page was lost, each record has an id, and it
+had as many outfits as the listing counts. What is at FIRST_ID or above is never pruned, and
 refused from a source; the database keeps the first FIRST_ID that it is told, until --replace with
 another one. Users stay, also those without outfits.
 
@@ -251,7 +252,14 @@ class ImportRounds {
     this.#reporter = new RoundReporter(io.stdout, io.stderr);
     const pruning = { pool: database.pool, confirmed, maxRemoved, signal: io.signal };
     const print = (line: string) => this.#reporter.printIfNew(line);
-    this.#pruner = values.prune ? new Pruner({ ...pruning, print }) : undefined;
+    const { sources, headers, pause, signal } = options.importing;
+    const [listing = ''] = sources;
+    const lookUp = (ids: Iterable<number>, recent: Recent) => {
+      const fetchPage = createFetchPage({ listing, headers });
+      const notify = (text: string) => io.stderr.write(`${text}\n`);
+      return new RecordLookup({ listing, fetchPage, signal, pause, notify }).find(ids, recent);
+    };
+    this.#pruner = values.prune ? new Pruner({ ...pruning, print, lookUp }) : undefined;
     this.#removes = Boolean(values.prune || values.replace);
   }
 

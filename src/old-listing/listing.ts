@@ -33,7 +33,7 @@ export async function* readListing(start: string, options: ListingOptions): Asyn
   const watch = createEndWatch();
   const read: string[] = [];
   const ids = new IdSet();
-  let count: number | undefined;
+  let before: Envelope | undefined;
   let url: string | undefined = options.from?.at ?? start;
   while (url !== undefined) {
     if (read.length > 0 && options.pause) {
@@ -48,13 +48,34 @@ export async function* readListing(start: string, options: ListingOptions): Asyn
       options.signal.throwIfAborted();
     }
     for (const id of idsOf(page?.envelope.results)) ids.add(id);
-    const isShorter = !page || (page.envelope.count ?? 0) < (count ?? 0);
-    if (isShorter) yield* readShifted(read, ids, next, options);
+    if (!page || mayHaveShifted(before, page.envelope)) {
+      yield* readShifted(read, ids, next, options);
+    }
     if (page && next !== undefined) watch(next, page.envelope);
     read.push(url);
-    count = page?.envelope.count;
+    before = page?.envelope;
     url = next;
   }
+}
+
+/**
+ * Whether records of a page may have moved onto the page before, since that was read. Where the newest come first, what is
+ * created moves them back, so the count falls. In any other order it may not.
+ */
+function mayHaveShifted(before: Envelope | undefined, { count, results }: Envelope): boolean {
+  if (before?.count === undefined || count === undefined) return false;
+  if (count < before.count) return true;
+  const created = [...before.results, ...results].map((record) =>
+    String(readProperty(record, 'created')),
+  );
+  return created.some((moment, index) => index > 0 && isAfter(moment, created[index - 1] ?? ''));
+}
+
+/** Whether a timestamp is later, or cannot be read. */
+function isAfter(moment: string, other: string): boolean {
+  const difference = Date.parse(moment) - Date.parse(other);
+  // A Date has milliseconds.
+  return difference === 0 ? moment > other : !(difference < 0);
 }
 
 /**

@@ -317,7 +317,10 @@ describe('pruning', () => {
   });
 
   test.each<[string, (listing: Listing) => void]>([
-    ['some records were broken', (listing) => listing.records.push(makeRecord(90, { likes: -1 }))],
+    [
+      'some records have no valid id',
+      (listing) => listing.records.push(makeRecord(90, { id: '90' })),
+    ],
     ['the listing counts more than came', (listing) => Object.assign(listing, { uncounted: 1 })],
     [
       'a page was gone when it was asked for',
@@ -340,6 +343,114 @@ describe('pruning', () => {
       expect(result.stdout).toContain(`Nothing is removed, because ${reason}.`);
     }
     expect(await ids()).toHaveLength(25);
+  });
+
+  test('asks for what did not come, and removes it at once, while people create and delete', async () => {
+    const { listing, ids, call } = await begin(25);
+    listing.hasDetails = true;
+    await call();
+    let highest = 25;
+    let next = 3;
+    listing.afterPage = (page) => {
+      const without = listing.records.filter(({ id }) => id !== next);
+      if (page > 1) next += 1;
+      listing.records = page === 1 ? [makeRecord(++highest), ...without] : without;
+    };
+    const found = await call(prune);
+    expect(found).toMatchObject({ stderr: '' });
+    expect(found.stdout).toContain('did not come, and the source answers 404 for each, and will');
+    listing.afterPage = () => {};
+    expect(await call(prune)).toMatchObject({ code: 0 });
+    expect(await ids()).toEqual(listing.records.map(({ id }) => id).reverse());
+  });
+
+  test('takes what is there by itself, though it did not come', async () => {
+    const { listing, ids, query, call } = await begin(25);
+    listing.hasDetails = true;
+    await call();
+    const hidden = makeRecord(20, { title: 'Renamed' });
+    listing.intercept = ({ page }, response) => {
+      if (page !== 1) return false;
+      const results = listing.records.slice(0, 10).filter(({ id }) => id !== 20);
+      response.end(JSON.stringify({ count: 25, next: '?page=2', previous: null, results }));
+      return true;
+    };
+    listing.records = listing.records.map((record) => (record.id === 20 ? hidden : record));
+    expect(await call(prune)).toMatchObject({ code: 1 });
+    expect(await ids()).toHaveLength(25);
+    expect(await query('SELECT title FROM outfits WHERE id = 20')).toEqual([{ title: 'Renamed' }]);
+  });
+
+  test.each([true, false])(
+    'is not stopped by a broken record whose id can be read (asking for single ones: %s)',
+    async (hasDetails) => {
+      const { listing, ids, call } = await begin(25);
+      listing.hasDetails = hasDetails;
+      await call();
+      const broken = makeRecord(7, { likes: -1 });
+      listing.records = listing.records
+        .filter(({ id }) => id !== 20)
+        .map((record) => (record.id === 7 ? broken : record));
+      const found = await call(prune);
+      expect(found).toMatchObject({ code: 1 });
+      expect(found.stdout).toContain('1 removed, 1 broken');
+      expect(await ids()).toEqual(listing.records.map(({ id }) => id).reverse());
+    },
+  );
+
+  test('keeps private outfits when no private one comes any more, as without a credential', async () => {
+    const { listing, ids, call } = await begin(25);
+    listing.hasDetails = true;
+    await call();
+    listing.records = listing.records.filter(
+      ({ id, private: isPrivate }) => !isPrivate && id !== 9,
+    );
+    const found = await call(prune);
+    expect(found).toMatchObject({ code: 1 });
+    expect(found.stdout).toContain('Private: 6 outfits (4, 8, 12, 16, 20, 24) did not come');
+    expect(found.stdout).toContain('1 outfit (9) did not come, and the source answers 404');
+    expect(await ids()).toHaveLength(24);
+  });
+
+  test('reads a page again whose records have moved, though the count stays the same', async () => {
+    const { listing, ids, call } = await begin(makeRecords(25).reverse());
+    listing.afterPage = (page) => {
+      // 11 moves onto page 1, which was read, and another one is created at the end.
+      if (page === 1) listing.records = [...listing.records.slice(1), makeRecord(26)];
+      listing.afterPage = () => {};
+    };
+    expect(await call()).toMatchObject({ code: 0 });
+    expect(await ids()).toContain(11);
+  });
+
+  test('does not bring back what was saved or deleted here while its page was read', async () => {
+    const { listing, query, call } = await begin(25);
+    await call();
+    let isFirst = true;
+    listing.intercept = ({ page }, response) => {
+      if (page !== 1 || !isFirst) return false;
+      isFirst = false;
+      const results = listing.records.slice(0, 10);
+      const body = JSON.stringify({ count: 25, next: '?page=2', previous: null, results });
+      query("UPDATE outfits SET title = 'Newer' WHERE id = 25")
+        .then(() => query('UPDATE outfit_like_counts SET likes = 99 WHERE id = 24'))
+        .then(() => query('DELETE FROM outfits WHERE id = 23'))
+        .then(() => response.end(body));
+      return true;
+    };
+    listing.records = listing.records.map((record) => ({ ...record, title: 'Older' }));
+    await call();
+    const select = 'SELECT id, title, likes FROM outfits JOIN outfit_like_counts USING (id)';
+    expect(await query(`${select} WHERE id > 22 ORDER BY id`)).toEqual([
+      { id: 24, title: 'Older', likes: 99 },
+      { id: 25, title: 'Newer', likes: 4 },
+    ]);
+    await call();
+    expect(await query(`${select} WHERE id > 22 ORDER BY id`)).toEqual([
+      { id: 23, title: 'Older', likes: 2 },
+      { id: 24, title: 'Older', likes: 3 },
+      { id: 25, title: 'Older', likes: 4 },
+    ]);
   });
 
   test('reads all once more when the crawl went on where another one had ended', async () => {

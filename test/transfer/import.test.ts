@@ -133,10 +133,14 @@ describeOnce('--replace', () => {
     ['blank lines', '\n \n', 'the source is empty'],
     ['an empty list', '[]', 'the source is empty'],
     ['a page without records', page(0, null), 'the source is empty'],
-    ['records that are all broken', '{"id":1}\n', 'some records were broken'],
-    ['an error instead of a page', '{"detail":"No."}', 'some records were broken'],
-    ['a cut line', `${whole}\n${begun}`, 'some records were broken'],
-    ['a cut gzip', gzipSync(`${whole}\n`.repeat(9)).subarray(0, -9), 'some records were broken'],
+    ['records that are all broken', '{"id":1}\n', 'most records were broken'],
+    ['an error instead of a page', '{"detail":"No."}', 'some records have no valid id'],
+    ['a cut line', `${whole}\n${begun}`, 'some records have no valid id'],
+    [
+      'a cut gzip',
+      gzipSync(`${whole}\n`.repeat(9)).subarray(0, -9),
+      'some records have no valid id',
+    ],
     ['one page of several', page(30, 'http://x/?page=2', 9), 'the listing counts more than came'],
     [
       'the first of several pages without count',
@@ -154,6 +158,16 @@ describeOnce('--replace', () => {
     }
     const kept = await query('SELECT id FROM outfits WHERE id < 4 ORDER BY id');
     expect(kept).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }]);
+  });
+
+  test('is not stopped by a broken record whose id can be read, and keeps its outfit', async () => {
+    await importLines(...makeRecords(3));
+    const records = [makeRecord(3), makeRecord(2, { likes: -1 }), makeRecord(9)];
+    const found = await runImport([save('source.ndjson', toLines(records)), '--replace']);
+    expect(found).toMatchObject({ code: 1 });
+    expect(found.stdout).toContain('source does not have them: 1 outfits');
+    const kept = await query('SELECT id FROM outfits ORDER BY id');
+    expect(kept).toEqual([{ id: 2 }, { id: 3 }, { id: 9 }]);
   });
 
   test('removes nothing for an empty listing, and begins no removal before a page that is refused', async () => {

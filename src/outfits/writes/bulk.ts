@@ -29,6 +29,8 @@ export function saveUsers(
   });
 }
 
+/** $2: the moment, or null. */
+const mayReplace = `($2::text IS NULL OR ${isOlderThan('old', '$2')})`;
 const upsertUsers = `WITH ${given(userColumns)} ${upsertInto('users', userColumns)}`;
 /** Outfits first: the lock order of all transactions is outfits, then likes. */
 const upsertOutfits = `
@@ -41,26 +43,53 @@ const upsertOutfits = `
       least(new.likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id AND NOT imported), 2147483647)::int
     FROM (SELECT count(*) FROM outfit) written CROSS JOIN new
     ORDER BY new.id
-    ON CONFLICT (id) DO UPDATE SET likes = excluded.likes WHERE old.likes <> excluded.likes
+    ON CONFLICT (id) DO UPDATE SET likes = excluded.likes WHERE old.likes <> excluded.likes AND ${mayReplace}
     RETURNING id
   )
   SELECT id, coalesce(outfit.created, false) AS created FROM outfit FULL JOIN counted USING (id)`;
 
-/** Upserts in one transaction. */
-export async function saveOutfits(pool: pg.Pool, rows: readonly OutfitRow[]): Promise<SaveResult> {
-  return retryDeadlocks(pool, (client) => saveBatch(client, rows));
+/** Upserts in one transaction. @param moment before the rows were read: what was written or deleted since then stays */
+export async function saveOutfits(
+  pool: pg.Pool,
+  rows: readonly OutfitRow[],
+  moment?: string,
+): Promise<SaveResult> {
+  return retryDeadlocks(pool, (client) => saveBatch(client, rows, moment));
+}
+
+/**
+ * Saves an outfit as a source had it after `moment`. Also an equal row is written, so that no save of what was read before
+ * replaces it. @returns false, and saves nothing, if the row was written after the moment: then it must be read again
+ */
+export function saveRead(pool: pg.Pool, row: OutfitRow, moment: string): Promise<boolean> {
+  return retryDeadlocks(pool, async (client) => {
+    const { rows } = await client.query<{ isOld: boolean }>(
+      `SELECT ${isOlderThan('o', '$1')} AND ${isOlderThan('c', '$1')} AS "isOld"
+       FROM outfits o JOIN outfit_like_counts c USING (id) WHERE id = $2 FOR UPDATE`,
+      [moment, row.id],
+    );
+    if (rows[0]?.isOld === false) return false;
+    await saveBatch(client, [row]);
+    await client.query('UPDATE outfits SET id = id WHERE id = $1', [row.id]);
+    await client.query('UPDATE outfit_like_counts SET id = id WHERE id = $1', [row.id]);
+    return true;
+  });
 }
 
 /** A moment of the database: rows that were written later are not `older` than it. */
 export async function readMoment(pool: pg.Pool): Promise<string> {
   const { rows } = await pool.query<{ moment: string }>(
-    'SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text AS moment',
+    'SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS moment',
   );
   return rows[0]?.moment ?? '';
 }
 
 /** A condition on rows of a table. `age` counts back from now, so it survives a wraparound of transaction ids. */
-export const isOlder = 'age(xmin) > age($1::xid)';
+export const isOlder = isOlderThan('', '$1');
+
+function isOlderThan(table: string, moment: string): string {
+  return `age(${table && `${table}.`}xmin) > age(${moment}::xid8::xid)`;
+}
 
 export interface Removed {
   readonly outfits: number;
@@ -136,18 +165,35 @@ export async function saveIfEmpty(
   });
 }
 
-async function saveBatch(client: pg.PoolClient, rows: readonly OutfitRow[]): Promise<SaveResult> {
-  const users = await upsert(
-    client,
-    upsertUsers,
-    rows.map((row) => row.user),
-  );
-  const outfits = await upsert(client, upsertOutfits, rows);
+async function saveBatch(
+  client: pg.PoolClient,
+  given: readonly OutfitRow[],
+  moment?: string,
+): Promise<SaveResult> {
+  const deleted = moment === undefined ? undefined : await readDeleted(client, given, moment);
+  const rows = given.filter(({ id }) => !deleted?.has(id));
+  const owners = rows.map((row) => row.user);
+  const users = await upsert(client, upsertUsers, owners, moment);
+  const outfits = await upsert(client, upsertOutfits, rows, moment);
   const created = [...outfits.values()].filter((isNew) => isNew).length;
   const changed = new Set(
     rows.filter((row) => outfits.has(row.id) || users.has(row.userId)).map((row) => row.id),
   );
-  return { created, updated: changed.size - created, unchanged: rows.length - changed.size };
+  return { created, updated: changed.size - created, unchanged: given.length - changed.size };
+}
+
+/** Ids that were deleted after the moment: the log of changes keeps them for a minute at least. */
+async function readDeleted(
+  client: pg.PoolClient,
+  rows: readonly OutfitRow[],
+  moment: string,
+): Promise<ReadonlySet<number>> {
+  const { rows: deleted } = await client.query<{ id: number }>(
+    `SELECT outfit_id AS id FROM outfit_changes WHERE xid >= $1::xid8 AND outfit_id = ANY($2::int[])
+       AND old_created IS NOT NULL AND new_created IS NULL`,
+    [moment, rows.map(({ id }) => id)],
+  );
+  return new Set(deleted.map(({ id }) => id));
 }
 
 const highestId = 2_147_483_647;
@@ -265,6 +311,7 @@ async function upsert(
   client: pg.PoolClient,
   statement: string,
   rows: readonly { readonly id: number }[],
+  moment?: string,
 ): Promise<Map<number, boolean>> {
   const byId = new Map(rows.map((row) => [row.id, row]));
   // In the order of ids, so that concurrent batches do not deadlock.
@@ -272,7 +319,7 @@ async function upsert(
   const json = JSON.stringify(sorted, (_key, value: unknown) =>
     typeof value === 'bigint' ? value.toString() : value,
   );
-  const result = await client.query<{ id: number; created: boolean }>(statement, [json]);
+  const result = await client.query<{ id: number; created: boolean }>(statement, [json, moment]);
   return new Map(result.rows.map((row) => [row.id, row.created]));
 }
 
@@ -294,6 +341,6 @@ function upsertInto<Row>(table: string, columns: Columns<Row>): string {
     INSERT INTO ${table} AS old (${names.join(', ')})
     SELECT ${entries.map(([property]) => `"${property}"`).join(', ')} FROM new ORDER BY id
     ON CONFLICT (id) DO UPDATE SET ${values.map((name) => `${name} = excluded.${name}`).join(', ')}
-    WHERE (${list('old')}) IS DISTINCT FROM (${list('excluded')})
+    WHERE (${list('old')}) IS DISTINCT FROM (${list('excluded')}) AND ${mayReplace}
     RETURNING old.id, old.xmax = 0 AS created`;
 }

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { Database } from '../../database/database.ts';
 import { IdSet } from '../../old-listing/id-set.ts';
 import type { Position } from '../../old-listing/page.ts';
+import type { Recent } from '../../old-listing/record-lookup.ts';
 import { applyPendingChanges } from '../../outfits/counts.ts';
 import {
   type Removed,
@@ -15,7 +16,12 @@ import {
 } from '../../outfits/writes/bulk.ts';
 import { formatNumber, type Output, type Reporter } from '../reporter.ts';
 import type { Bases } from '../source/record.ts';
-import { type CheckedBatch, readRows, type SourceOptions } from '../source/source.ts';
+import {
+  type CheckedBatch,
+  findListingUrl,
+  readRows,
+  type SourceOptions,
+} from '../source/source.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
 import { type Compared, compareOutfits } from './dry-run.ts';
 import { countUnkept, type ImportOutcome, reasonAgainstRemoval, type Unkept } from './outcome.ts';
@@ -26,6 +32,9 @@ const applyEvery = 20_000;
 
 /** Records of each kind that a dry run names. */
 const maxFirst = 3;
+
+/** Outfits of each kind that are remembered as the last that came. */
+const maxRecent = 3;
 
 const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
 
@@ -85,6 +94,9 @@ class ImportRun {
   readonly #totals: Progress['totals'];
   readonly #unkept: Unkept;
   readonly #ids = new IdSet();
+  readonly #recent: Record<keyof Recent, number[]> = { public: [], private: [] };
+  /** Records without a valid id: they may be any. */
+  #unnamed = 0;
   #bases: Bases;
   #savedId: number | undefined;
   #count: number | undefined;
@@ -140,8 +152,12 @@ class ImportRun {
       this.#shortened = reason;
     };
     const reading = { ...options, from: resume?.position, firstId: this.#firstId, onShortened };
-    for await (const batch of readAhead(readRows(reading, this.#bases, reporter))) {
-      await (options.isDry ? this.#compare(batch) : this.#save(batch));
+    const isLive = findListingUrl(options.sources) !== undefined;
+    // Files may be older than what is here, and replace it all the same.
+    const begin = async () => (isLive && !options.isDry ? readMoment(this.pool) : undefined);
+    const batches = readRows(reading, this.#bases, reporter);
+    for await (const { item: batch, begun } of readAhead(batches, begin)) {
+      await (options.isDry ? this.#compare(batch) : this.#save(batch, begun));
       this.#countBatch(batch);
       if (batch.next) this.#writeCheckpoint(batch.next);
       if (this.#unapplied >= applyEvery) {
@@ -160,8 +176,8 @@ class ImportRun {
     }
   }
 
-  async #save({ rows }: CheckedBatch): Promise<void> {
-    const saved = await saveOutfits(this.pool, rows);
+  async #save({ rows }: CheckedBatch, moment: string | undefined): Promise<void> {
+    const saved = await saveOutfits(this.pool, rows, moment);
     // Writers wait for it. The first batch may follow one of a run that was killed before this step.
     if (saved.created > 0 || !this.#areSequencesRaised) await raiseSequences(this.pool);
     this.#areSequencesRaised = true;
@@ -172,6 +188,11 @@ class ImportRun {
 
   #countBatch(batch: CheckedBatch): void {
     for (const id of batch.ids) this.#ids.add(id);
+    this.#unnamed += batch.read - batch.ids.length;
+    for (const { id, private: isPrivate } of batch.rows) {
+      const recent = this.#recent[isPrivate ? 'private' : 'public'];
+      if (recent.unshift(id) > maxRecent) recent.pop();
+    }
     for (const record of batch.kept) countUnkept(this.#unkept, record);
     this.#bases = batch.bases;
     this.#count = batch.count;
@@ -208,13 +229,16 @@ class ImportRun {
     const { pool, options } = this;
     const came = this.#ids.size;
     const count = this.#count ?? 0;
-    const isComplete = this.#isWhole && this.#totals.broken === 0;
+    const isComplete = this.#isWhole && this.#unnamed === 0;
     const partial = reasonAgainstRemoval({
       ending:
         (this.#isInterrupted && 'the import was interrupted') ||
         (this.resume && 'the import went on where another one had ended') ||
-        this.#shortened,
-      broken: this.#totals.broken,
+        this.#shortened ||
+        (this.#unnamed > 0 && 'some records have no valid id') ||
+        // One record must not stop it for good, but a source of another form has none that is valid.
+        (2 * this.#totals.broken > this.#totals.read && 'most records were broken'),
+      broken: 0,
       // The smaller count: a record that was created meanwhile is on a page that was read before.
       count: Math.min(this.#firstCount ?? 0, count),
       came,
@@ -234,18 +258,26 @@ class ImportRun {
       lacking: isComplete ? Math.max(0, count - came) : undefined,
       isShortened: this.#shortened !== undefined,
       came,
+      recent: this.#recent,
       partial,
     };
   }
 }
 
-/** Reads the next item while the current one is processed. */
-async function* readAhead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
-  let coming = items.next();
-  for (let result = await coming; !result.done; result = await coming) {
-    coming = items.next();
+/** Reads the next item while the current one is processed. @param begin called before an item is read */
+async function* readAhead<Item, Begun>(
+  items: AsyncGenerator<Item>,
+  begin: () => Promise<Begun>,
+): AsyncGenerator<{ readonly item: Item; readonly begun: Begun }> {
+  const read = async () => {
+    const begun = await begin();
+    return { begun, result: await items.next() };
+  };
+  let coming = read();
+  for (let current = await coming; !current.result.done; current = await coming) {
+    coming = read();
     // A rejection counts when it is awaited, after the current item.
     coming.catch(() => {});
-    yield result.value;
+    yield { item: current.result.value, begun: current.begun };
   }
 }

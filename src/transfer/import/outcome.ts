@@ -2,6 +2,7 @@
 import type { Config } from '../../config.ts';
 import type { IdSet } from '../../old-listing/id-set.ts';
 import { readProperty } from '../../old-listing/page.ts';
+import type { Recent } from '../../old-listing/record-lookup.ts';
 import type { Removed } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
 import { type Bases, fieldNames, shorten, userFieldNames } from '../source/record.ts';
@@ -20,6 +21,8 @@ export interface ImportOutcome {
   /** Whether a page did not come that another one links to. */
   readonly isShortened: boolean;
   readonly came: number;
+  /** The last outfits that came. */
+  readonly recent: Recent;
   /** What --replace removed; undefined: nothing, without it or because the import is `partial`. */
   readonly removed: Removed | undefined;
   /** Why the source may have more records than were read, as a clause; undefined: it has not. */

@@ -1,15 +1,19 @@
-// Finds outfits of the database that a source does not have, and removes those that two crawls did not have.
+// Removes outfits that a live listing no longer has.
 // In SQL: millions of ids, fifty thousand a statement.
 import type pg from 'pg';
 import { IdSet } from '../../old-listing/id-set.ts';
-import { deleteOutfits } from '../../outfits/writes/bulk.ts';
+import type { LookedUp, Recent } from '../../old-listing/record-lookup.ts';
+import { deleteOutfits, readMoment, saveOutfits } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
+import { createCheck } from '../source/record.ts';
 import type { ImportOutcome } from './outcome.ts';
 
 const idsPerPage = 50_000;
 /** Ids in a message, and ids per transaction. */
 const maxNamed = 10;
 const batchSize = 1_000;
+/** Outfits that are asked for by themselves after a crawl: more are only removed by two crawls. */
+const maxLookedUp = 10_000;
 
 /** @param firstId ids from this one on are excluded: they are created here */
 export async function findNotInSource(
@@ -38,9 +42,11 @@ interface PruneOptions {
   readonly maxRemoved: number | undefined;
   readonly signal: AbortSignal;
   readonly print: (sentence: string) => void;
+  /** Asks the source for single records; undefined when it does not answer for these. */
+  readonly lookUp: (ids: Iterable<number>, recent: Recent) => Promise<LookedUp | undefined>;
 }
 
-/** Needs two crawls: a deletion may move an outfit onto a page that was read before. */
+/** Asks for each outfit that did not come. Where the source does not say, two crawls in a row must lack it. */
 export class Pruner {
   /** Whether outfits are to be confirmed by another complete crawl. */
   isWaiting = false;
@@ -50,47 +56,87 @@ export class Pruner {
 
   constructor(private readonly options: PruneOptions) {}
 
-  /** Removes outfits that neither this crawl nor the one before had, if this one is complete. @returns how many */
-  async prune({ came, notInSource, partial }: ImportOutcome): Promise<number> {
-    const { pool, confirmed, maxRemoved, signal, print } = this.options;
+  /** @returns how many outfits were removed */
+  async prune(outcome: ImportOutcome): Promise<number> {
     const before = this.#absent;
     this.#absent = new IdSet();
     this.isWaiting = false;
     this.hasRefused = false;
-    if (partial !== undefined || !notInSource) {
-      this.hasRefused = confirmed;
-      print(`Nothing is removed, because ${partial}.`);
-      return 0;
-    }
+    const { came, notInSource, partial } = outcome;
+    if (!notInSource || came === 0) return this.#refuse(partial);
+    const most = this.options.maxRemoved ?? Math.floor((came + notInSource.size) / 2);
+    const gone = await this.#findGone(outcome, notInSource);
+    if (gone) return this.#remove(gone, 'did not come, and the source answers 404 for each', most);
+    if (partial !== undefined) return this.#refuse(partial);
     this.#absent = notInSource;
     const absentTwice = new IdSet();
     for (const id of notInSource) if (before.has(id)) absentTwice.add(id);
     this.isWaiting = absentTwice.size < notInSource.size;
     if (this.isWaiting) {
-      print(
+      this.options.print(
         `${name(notInSource.without(absentTwice), notInSource.size - absentTwice.size)} did not come: what the next whole crawl does not have either is lost.`,
       );
     }
-    if (absentTwice.size === 0) return 0;
-    const what = `${name(absentTwice, absentTwice.size)} did not come in two whole crawls`;
-    // Safety limit: a source without so many outfits is probably broken.
-    const most = maxRemoved ?? Math.floor((came + notInSource.size) / 2);
+    return this.#remove(absentTwice, 'did not come in two whole crawls', most);
+  }
+
+  #refuse(reason = 'it was interrupted'): number {
+    this.hasRefused = this.options.confirmed;
+    this.options.print(`Nothing is removed, because ${reason}.`);
+    return 0;
+  }
+
+  /** Outfits that are gone, of those that did not come; undefined when the source does not say. Saves the others. */
+  async #findGone({ bases, recent }: ImportOutcome, ids: IdSet): Promise<IdSet | undefined> {
+    const { pool, lookUp, print } = this.options;
+    if (ids.size === 0) return ids;
+    if (ids.size > maxLookedUp) return undefined;
+    const moment = await readMoment(pool);
+    const { rows: hidden } = await pool.query<{ id: number }>(
+      'SELECT id FROM outfits WHERE private AND id = ANY($1::int[])',
+      [recent.private.length > 0 ? [] : [...ids]],
+    );
+    const unknown = new IdSet();
+    for (const { id } of hidden) unknown.add(id);
+    const found = await lookUp(ids.without(unknown), recent);
+    if (!found) return undefined;
+    if (unknown.size > 0) {
+      this.hasRefused = this.options.confirmed;
+      const which = name(unknown, unknown.size);
+      print(
+        `Private: ${which} did not come, and no other private outfit did: they stay. Give the --header of a user who sees them.`,
+      );
+    }
+    const check = createCheck(bases);
+    const rows = found.records.flatMap((record) => check(record).row ?? []);
+    await saveOutfits(pool, rows, moment);
+    const gone = new IdSet();
+    for (const id of found.gone) gone.add(id);
+    return gone;
+  }
+
+  /** @param reason a clause behind the outfits */
+  async #remove(ids: IdSet, reason: string, most: number): Promise<number> {
+    const { pool, confirmed, signal, print } = this.options;
+    if (ids.size === 0) return 0;
+    const what = `${name(ids, ids.size)} ${reason}`;
     if (!confirmed) {
       print(`${what}. Nothing is removed without --yes.`);
       return 0;
     }
-    if (absentTwice.size > most) {
+    // Safety limit: a source without so many outfits is probably broken.
+    if (ids.size > most) {
       this.hasRefused = true;
       print(
-        `${what}. That is more than ${formatNumber(most)}, so nothing is removed: if it is right, add --max-removed ${absentTwice.size}.`,
+        `${what}. That is more than ${formatNumber(most)}, so nothing is removed: if it is right, add --max-removed ${ids.size}.`,
       );
       return 0;
     }
     print(`${what}, and will be removed now.`);
     let removed = 0;
-    const ids = [...absentTwice];
-    for (let start = 0; start < ids.length && !signal.aborted; start += batchSize) {
-      removed += await deleteOutfits(pool, ids.slice(start, start + batchSize));
+    const all = [...ids];
+    for (let start = 0; start < all.length && !signal.aborted; start += batchSize) {
+      removed += await deleteOutfits(pool, all.slice(start, start + batchSize));
     }
     return removed;
   }

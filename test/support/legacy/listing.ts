@@ -55,6 +55,8 @@ export interface Listing {
   readonly url: string;
   records: ListedRecord[];
   pageSize: number;
+  /** Whether it answers for single records, at their ids. */
+  hasDetails: boolean;
   /** What the listing counts beyond what it has. */
   uncounted: number;
   /** Takes over an answer: true when it has dealt with the request. */
@@ -73,6 +75,12 @@ export async function serveListing(records: ListedRecord[]): Promise<Listing> {
     const { pageSize, records } = listing;
     const last = Math.max(1, Math.ceil(records.length / pageSize));
     const page = Number(url.searchParams.get('page') ?? 1);
+    const [, id] = /\/(\d+)\/$/.exec(url.pathname) ?? [];
+    if (id) {
+      const shown = listing.hasDetails ? listing.records : [];
+      const record = shown.find((one) => one.id === Number(id));
+      return response.writeHead(record ? 200 : 404).end(JSON.stringify(record ?? {}));
+    }
     listing.requests.push(target);
     listing.asked.push(page);
     if (listing.intercept({ page, url: target, headers }, response)) return;
@@ -105,6 +113,7 @@ export async function serveListing(records: ListedRecord[]): Promise<Listing> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/outfits/`,
     records,
     pageSize: 10,
+    hasDetails: false,
     uncounted: 0,
     intercept: () => false,
     afterPage: () => {},
