@@ -21,11 +21,12 @@ import { ContextFactory } from './graphql/context.ts';
 import { DocumentStore } from './graphql/documents.ts';
 import { AnswerCache } from './graphql/engine/answer-cache.ts';
 import { Engine, type EngineOptions } from './graphql/engine/engine.ts';
+import { LiveAnswers } from './graphql/live/live.ts';
+import { LiveStreams } from './graphql/live/live-stream.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
 import { prefixLocations, requireHost } from './http/base-url.ts';
 import { corsHeaders, enableCors } from './http/cors.ts';
-import { EventStreams } from './http/event-stream.ts';
 import { createTrust, decorateClient, warnOfUnknownProxy } from './http/forwarded.ts';
 import {
   appendVary,
@@ -42,6 +43,7 @@ import { decorateDisconnectSignal, type Shutdown } from './http/server/connectio
 import { serveHealth } from './http/server/health.ts';
 import { createServer } from './http/server/server.ts';
 import { createClientErrorHandler, type Unreadable } from './http/server/unreadable-requests.ts';
+import { type ObserveAnswer, observeAnswers } from './observability/answers.ts';
 import { createLogThrottle, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
@@ -93,7 +95,7 @@ export async function buildApp(
     if (config.corsOrigins.length > 0) appendVary(reply, 'Origin');
     sendError(reply, notFound());
   });
-  observeRequests(app, config, options);
+  const observe = observeRequests(app, config, options);
   const onUser = async (id: number, answer: unknown) => {
     if (attachment?.ownsWrites) return;
     await followUser(database.prisma, id, answer).catch((err) =>
@@ -121,8 +123,7 @@ export async function buildApp(
   admitBodies(app);
 
   const execution = createExecution(config, database, options);
-  const streams = new EventStreams(config.maxStreams);
-  app.addHook('preClose', async () => streams.close());
+  const streams = new LiveStreams(config.maxStreams);
   metrics?.followStreams(streams);
   serveHealth(app, () => (shutdown?.isClosing ? 'The gateway is closing.' : findProblem?.()));
   if (drawsPictures) {
@@ -146,7 +147,9 @@ export async function buildApp(
     });
     const shared = { engine, admit, guardWrite, config, schema };
     const { snapshots } = database;
-    await addGraphQL(scope, { ...shared, snapshots, streams });
+    const { expensiveQueryTimeout } = config;
+    const live = new LiveAnswers(engine, snapshots, streams, app.log, expensiveQueryTimeout);
+    await addGraphQL(scope, { ...shared, live, streams, observe });
     const rest = { ...shared, routes };
     await addRest(scope, rest, drawsPictures);
     // Comparisons are no client's requests: they do not count against the rate limit.
@@ -229,7 +232,7 @@ function observeRequests(
   app: FastifyInstance,
   config: Config,
   { metrics, tracing, shutdown }: AppOptions,
-): void {
+): ObserveAnswer {
   tracing?.followRequests(app);
   decorateDisconnectSignal(app);
   const isTrusted = createTrust(config.trustProxy);
@@ -237,10 +240,10 @@ function observeRequests(
   const countsClients = config.rateLimit !== undefined || config.legacyMode.kind === 'canary';
   if (countsClients) warnOfUnknownProxy(app, isTrusted);
   app.addHook('onRequest', setRequestId);
-  logAnswers(app);
-  metrics?.countAnswers(app);
+  const observe = observeAnswers(app, [logAnswers(app), metrics?.countAnswers()]);
   if (config.unknownParameters !== 'ignore') followUnknownParameters(app, metrics);
   shutdown?.follow(app);
+  return observe;
 }
 
 /** The REST paths for comparisons. */

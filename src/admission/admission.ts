@@ -1,5 +1,5 @@
 // Authentication and rate limit of every request, REST and GraphQL alike; and the switch for writes.
-import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
 import { findOtherOwner, type WriteConfig } from '../config.ts';
 import type { Caller } from '../database/task.ts';
 import {
@@ -10,7 +10,7 @@ import {
   writesOff,
 } from '../errors.ts';
 import { groupAddress } from '../http/client-address.ts';
-import type { Credentials } from './credentials.ts';
+import type { Credentials, Identified } from './credentials.ts';
 import type { CountRequest } from './rate-limit.ts';
 import type { Viewer } from './viewer.ts';
 import type { Charge } from './webhook.ts';
@@ -22,14 +22,17 @@ declare module 'fastify' {
   }
 }
 
+/** What is admitted: a request, or an operation of a WebSocket with the headers of its handshake. */
+export type Admissible = Identified & Pick<FastifyRequest, 'ip'>;
+
 /**
  * Authenticates a request, then applies the rate limit, whose state the reply tells. Undefined: an anonymous request that needs no credential.
  * @throws HttpError 401 or 429, in this order. When the address is over its rate limit, 429 comes first: for an invalid
  *   token, and for a token that needs a request to AUTH_WEBHOOK_URL. 503 when keys, webhook or database are unavailable.
  */
 export type Admit = (
-  request: FastifyRequest,
-  reply: FastifyReply,
+  request: Admissible,
+  reply: { headers: (values: Record<string, string>) => unknown },
   needsViewer?: boolean,
 ) => Promise<Viewer | undefined> | undefined;
 
@@ -38,7 +41,7 @@ export function createAdmission(
   countRequest: CountRequest | undefined,
 ): Admit {
   /** A request counts once, for the first sender that is charged. */
-  const createCharge = ({ ip }: FastifyRequest, reply: FastifyReply): Charge => {
+  const createCharge = ({ ip }: Admissible, reply: Parameters<Admit>[1]): Charge => {
     let sender: string | undefined;
     return async (userId) => {
       if (sender === undefined) {
@@ -49,7 +52,7 @@ export function createAdmission(
     };
   };
 
-  const authenticate = async (request: FastifyRequest, charge: Charge) => {
+  const authenticate = async (request: Admissible, charge: Charge) => {
     try {
       return await credentials.authenticate(request, charge);
     } catch (error) {
@@ -92,7 +95,9 @@ export class RequestCaller implements OperationCaller {
   readonly log: FastifyBaseLogger;
   readonly allowsStale: boolean;
 
-  constructor(private readonly request: FastifyRequest) {
+  constructor(
+    private readonly request: Pick<FastifyRequest, 'headers' | 'ip' | 'log' | 'signal' | 'viewer'>,
+  ) {
     this.viewer = request.viewer;
     this.idempotencyKey = request.headers['idempotency-key']?.toString();
     this.log = request.log;

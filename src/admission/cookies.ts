@@ -24,7 +24,7 @@ export function pickCookies(
  * any page sends, and `Origin` to each POST.
  */
 export function isFromTrustedOrigin(
-  { headers: { origin }, protocol, host }: FastifyRequest,
+  { headers: { origin }, protocol, host }: Pick<FastifyRequest, 'headers' | 'host' | 'protocol'>,
   { corsOrigins, publicUrl }: OriginConfig,
 ): boolean {
   if (origin === undefined || origin === '*') return false;

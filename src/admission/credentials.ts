@@ -27,6 +27,11 @@ type CredentialsConfig = IdentityConfig &
   WebhookConfig &
   Pick<Config, 'authCookies'>;
 
+/** What the sender of a request is identified by. */
+export type Identified = Pick<FastifyRequest, 'headers' | 'host' | 'method' | 'protocol'> & {
+  readonly raw: Pick<FastifyRequest['raw'], 'rawHeaders'>;
+};
+
 /** The session cookie of Django: looked for while AUTH_COOKIES names none. */
 const usualCookies = ['sessionid'];
 
@@ -53,7 +58,7 @@ export class Credentials {
    * Undefined: anonymous. So is a refused cookie, as in Django: browsers keep sending one whose session has ended.
    * @throws HttpError 401 for an invalid credential, 503 when it cannot be verified now, or what `charge` throws
    */
-  async authenticate(request: FastifyRequest, charge: Charge): Promise<Viewer | undefined> {
+  async authenticate(request: Identified, charge: Charge): Promise<Viewer | undefined> {
     if (isRepeated(request, 'authorization')) throw invalidToken();
     const authorization = request.headers.authorization?.trim() || undefined;
     const token = readBearer(authorization);

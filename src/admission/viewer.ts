@@ -16,7 +16,18 @@ import { LRUCache } from 'lru-cache';
 import { type IdentityConfig, legacyHostFor } from '../config.ts';
 import { HttpError, invalidToken, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
-import type { Lease } from '../http/event-stream.ts';
+
+/** How long a credential is valid. */
+export interface Lease {
+  /** Seconds since 1970; undefined: it never expires. */
+  readonly expiresAt?: number | undefined;
+  readonly renewal?: {
+    /** Seconds from the first attempt to renew it on, in which renewing may fail. */
+    readonly grace: number;
+    /** Undefined: the lease is refused. @throws when that cannot be decided now */
+    readonly renew: () => Promise<Lease | undefined>;
+  };
+}
 
 export interface Viewer extends Lease {
   readonly userId: number;

@@ -1,5 +1,8 @@
 // Errors of GraphQL for clients. Every other error is masked and logged.
+
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import { type ASTNode, GraphQLError } from 'graphql';
+import { httpErrorFor } from '../database/errors.ts';
 import { cut, HttpError } from '../errors.ts';
 
 const coded = (code: string) => (message: string, nodes?: ASTNode) =>
@@ -142,6 +145,15 @@ export const methodNotAllowed = (method: string, allow: string) =>
 /** Masks an unexpected error, with the code of errors that the engine masks. */
 export const internalError = () =>
   new HttpError(500, 'INTERNAL_SERVER_ERROR', 'Internal server error.');
+
+/** What a client is told of an error, whose cause is logged. */
+export function toHttpError(app: FastifyInstance, log: FastifyBaseLogger, error: unknown) {
+  const expected = httpErrorFor(error);
+  if (!expected) log.error({ err: error }, 'unexpected error');
+  const httpError = expected ?? internalError();
+  app.logHttpError(log, httpError);
+  return httpError;
+}
 
 export const tooLarge = () => new HttpError(413, 'REQUEST_TOO_LARGE', 'Request body is too large.');
 

@@ -6,6 +6,7 @@ import type { DocumentReference } from './documents.ts';
 import type { Answer, Executed, Found, Reading } from './engine/answer-cache.ts';
 import type { Cost } from './engine/cost.ts';
 import type { Operation } from './engine/operations.ts';
+import type { LiveStream } from './live/live-stream.ts';
 
 /** How the result of an operation becomes an answer. */
 export interface Encoding<Value extends Answer = Answer> {
@@ -21,7 +22,10 @@ export interface Execution<Value extends Answer> extends Encoding<Value> {
   readonly variables: Record<string, unknown>;
 }
 
-export type Subscribe = (operation: Operation, variables: Record<string, unknown>) => Promise<void>;
+export type OpenLive = (
+  operation: Operation,
+  variables: Record<string, unknown>,
+) => Promise<LiveStream>;
 
 /** The context that Yoga gives to plugins. Resolvers get the `Context` of context.ts. */
 export interface OperationContext {
@@ -31,8 +35,10 @@ export interface OperationContext {
 export type OperationPlugin = Plugin<OperationContext, OperationContext>;
 
 export class Run {
-  /** Opens a stream for the answers of a live query; undefined: whoever sends it takes none. */
-  subscribe: Subscribe | undefined;
+  /** Opens the answers of a live query; undefined: whoever sends it takes one answer. */
+  openLive: OpenLive | undefined;
+  /** Those of a live query. */
+  answers: LiveStream | undefined;
   idempotencyKey: string | undefined;
   /** How the request names its document. */
   reference: DocumentReference | undefined;
@@ -52,6 +58,11 @@ export class Run {
     readonly caller: OperationCaller,
   ) {
     this.idempotencyKey = caller.idempotencyKey;
+  }
+
+  /** For the log and the metrics. */
+  get operationName(): string | undefined {
+    return this.found.reading?.operationName ?? this.operation?.name;
   }
 
   /** @param result which plugins may have changed */

@@ -2,11 +2,11 @@
 // @see https://graphql.github.io/graphql-over-http/draft/
 import { hash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import type { ExecutionResult } from 'graphql';
-import { type FetchAPI, type GraphQLParams, processRegularResult } from 'graphql-yoga';
+import type { GraphQLParams } from 'graphql-yoga';
 import { memoizeHeader, preferredType, prefersHtml } from '../http/content-negotiation.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, InputError } from '../http/json.ts';
+import { type AnswerType, answerTypes } from './encoding.ts';
 import {
   badRequest,
   methodNotAllowed,
@@ -36,8 +36,6 @@ export interface AcceptedEvents {
   readonly isPreferred: boolean;
 }
 
-export type AnswerType = 'application/json' | 'application/graphql-response+json';
-
 /** Characters of a text in a cache key; a longer one is there by its hash. */
 const maxKeyLength = 4_096;
 
@@ -55,21 +53,20 @@ export function readRequest(request: FastifyRequest): GraphQLRequest {
   const events = request.method === 'HEAD' ? undefined : accepted.events;
   const answerType = accepted.type ?? (events && 'application/json');
   if (!answerType) throw notAcceptable();
-  // Of a WebSocket: no text, in which 1e400 would be null.
-  if (request.deliverEvents) {
-    return { sent: { params: request.body as GraphQLParams }, answerType, events, key: '' };
-  }
   const text = method === 'GET' ? queryStringOf(request) : bodyOf(request);
   // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
-  const name = text.length > maxKeyLength ? hash('sha256', text, 'base64url') : text;
-  return { sent: { method, text }, answerType, events, key: `${method} ${name}` };
+  return { sent: { method, text }, answerType, events, key: keyOf(`${method} ${text}`) };
+}
+
+/** Names a request in the cache by its text. */
+export function keyOf(text: string): string {
+  return text.length > maxKeyLength ? hash('sha256', text, 'base64url') : text;
 }
 
 export function isRead({ method }: FastifyRequest): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-const answerTypes = ['application/json', 'application/graphql-response+json'] as const;
 const eventStream = 'text/event-stream';
 /** Stands for `multipart/mixed;subscriptionSpec=1.0`: without that parameter the type means incremental delivery. */
 const subscriptionParts = 'multipart/subscription';
@@ -126,21 +123,3 @@ function bodyOf({ headers, body }: FastifyRequest): string {
     throw error instanceof InputError ? badRequest(error.message) : error;
   }
 }
-
-/** By yoga, which implements the status of errors for each media type (GraphQL over HTTP §6.4). */
-export function encodeResult(result: ExecutionResult, answerType: AnswerType) {
-  const response: unknown = processRegularResult(result as never, fetchApi, answerType);
-  const { body, init } = response as PlainResponse;
-  const { status, headers } = init;
-  return { status, contentType: headers['Content-Type'], body: Buffer.from(body) };
-}
-
-/** Replaces `Response`: body as text, without a stream. */
-class PlainResponse {
-  constructor(
-    readonly body: string,
-    readonly init: { readonly status: number; readonly headers: { 'Content-Type': string } },
-  ) {}
-}
-
-const fetchApi = { Response: PlainResponse } as unknown as FetchAPI;

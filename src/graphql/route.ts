@@ -1,36 +1,35 @@
 // The endpoint /graphql. @see https://graphql.github.io/graphql-over-http/draft/
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ExecutionResult, GraphQLSchema } from 'graphql';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { GraphQLSchema } from 'graphql';
 import { type Admit, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
-import type { StateSource } from '../database/changes/snapshots.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { HttpError } from '../errors.ts';
 import { requireHost } from '../http/base-url.ts';
-import { type EventStream, type EventStreams, sendEvents } from '../http/event-stream.ts';
-import { type Representable, sendRepresentation } from '../http/representation.ts';
+import { bytesOfHead } from '../http/places.ts';
+import { sendRepresentation } from '../http/representation.ts';
 import { asksForWebSocket } from '../http/server/upgrades.ts';
-import type { Answer, Reading } from './engine/answer-cache.ts';
+import type { ObserveAnswer } from '../observability/answers.ts';
+import { type AnswerType, type EncodedAnswer, encodingOf, eventType } from './encoding.ts';
+import type { Reading } from './engine/answer-cache.ts';
 import type { Engine } from './engine/engine.ts';
 import type { LimitConfig } from './engine/limits.ts';
 import {
   badRequest,
-  internalError,
+  toHttpError,
   tooLarge,
   transportNotAvailable,
   unsupportedType,
 } from './errors.ts';
-import { openLive, sendSingle, toLive, toRefusal, writeCanonical } from './live/events.ts';
-import { formats, socketMessages } from './live/formats.ts';
-import { LiveAnswers } from './live/live.ts';
-import type { LiveAnswer } from './live/live-feed.ts';
-import { type Encoding, Run } from './operation.ts';
+import { formats, sendEvents } from './live/formats.ts';
+import type { LiveAnswers } from './live/live.ts';
+import { LiveAnswer } from './live/live-answer.ts';
+import type { LiveStreams } from './live/live-stream.ts';
+import { Run } from './operation.ts';
 import {
   type AcceptedEvents,
-  type AnswerType,
   allow,
   chooseType,
-  encodeResult,
   type GraphQLRequest,
   isRead,
   prefersPage,
@@ -44,10 +43,10 @@ export interface GraphQLOptions {
   readonly schema: GraphQLSchema;
   readonly engine: Engine;
   readonly admit: Admit;
-  readonly config: Pick<Config, 'compression' | 'expensiveQueryTimeout' | 'graphiql'> &
-    (LimitConfig & SocketConfig);
-  readonly snapshots: StateSource;
-  readonly streams: EventStreams;
+  readonly config: Pick<Config, 'compression' | 'graphiql'> & (LimitConfig & SocketConfig);
+  readonly live: LiveAnswers;
+  readonly streams: LiveStreams;
+  readonly observe: ObserveAnswer;
   readonly sendPage?:
     | ((request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>)
     | undefined;
@@ -59,8 +58,12 @@ const path = '/graphql';
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, admit, config } = options;
   const room = config.maxSockets > 0 ? await import('./sockets/sockets.ts') : undefined;
-  const sockets = room && new room.Sockets(app, path, config);
-  const endpoint = new GraphQLEndpoint(options, sockets, app.log);
+  const sockets = room && new room.Sockets(app, path, options);
+  app.addHook('preClose', async () => {
+    sockets?.drain();
+    options.streams.close();
+  });
+  const endpoint = new GraphQLEndpoint(options, sockets);
   const compresses = config.compression !== 'off';
   if (config.graphiql && config.graphqlIntrospection) serveSdl(app, schema, admit, compresses);
 
@@ -94,16 +97,10 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
 
 /** Handles admitted requests: from memory or by Yoga, with one answer or a stream of events. */
 class GraphQLEndpoint {
-  readonly #live: LiveAnswers;
-
   constructor(
     private readonly options: GraphQLOptions,
     private readonly sockets: Sockets | undefined,
-    log: FastifyBaseLogger,
-  ) {
-    const { engine, snapshots, config } = options;
-    this.#live = new LiveAnswers(engine, snapshots, log, config.expensiveQueryTimeout);
-  }
+  ) {}
 
   async handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
@@ -117,26 +114,26 @@ class GraphQLEndpoint {
     }
     const asked = readRequest(request);
     if (asked.events) return this.#answerWithEvents(request, reply, asked, asked.events);
-    const run = new Run(toTyped(asked), new RequestCaller(request));
+    const run = new Run(encodingOf(asked.answerType, asked.key), new RequestCaller(request));
     return this.#send(request, reply, await this.#serve(request, asked, run));
   }
 
-  async #serve<Value extends Answer>(
+  async #serve(
     request: FastifyRequest,
     { sent }: GraphQLRequest,
     run: Run,
-  ): Promise<Reading<Value>> {
+  ): Promise<Reading<EncodedAnswer>> {
     try {
       return await this.options.engine.serve(run, sent);
     } finally {
-      request.operationName = run.found.reading?.operationName ?? run.operation?.name;
+      request.operationName = run.operationName;
     }
   }
 
   #send(
     request: FastifyRequest,
     reply: FastifyReply,
-    { answer, cost }: Reading<HttpAnswer>,
+    { answer, cost }: Reading<EncodedAnswer>,
   ): Promise<FastifyReply> {
     const { config } = this.options;
     // For GraphiQL, which asks for it by a header.
@@ -154,33 +151,28 @@ class GraphQLEndpoint {
     asked: GraphQLRequest,
     { type, isPreferred }: AcceptedEvents,
   ): Promise<FastifyReply> {
-    const { engine, streams } = this.options;
-    const format = request.deliverEvents ? socketMessages : formats[type];
-    const eventOptions = { engine, live: this.#live, streams, format };
-    let stream: EventStream | undefined;
+    const format = formats[type];
     const caller = new RequestCaller(request);
-    const key = `events ${asked.key || writeCanonical(request.body)}`;
-    const run = new Run(isPreferred ? { key, toAnswer: toLive } : toTyped(asked), caller);
-    run.subscribe = async (operation, variables) => {
-      stream = await openLive(eventOptions, request, operation, variables, caller);
+    const run = new Run(encodingOf(isPreferred ? eventType : asked.answerType, asked.key), caller);
+    run.openLive = (operation, variables) => {
+      // Nothing of the request is kept as long as the stream but its head.
+      request.body = undefined;
+      const bytes = bytesOfHead(request.raw);
+      return this.options.live.open(operation, variables, caller, format.transport, bytes);
     };
     try {
       const reading = await this.#serve(request, asked, run);
-      if (stream) return sendEvents(request, reply, format, stream);
-      if (!isPreferred) return this.#send(request, reply, reading as Reading<HttpAnswer>);
-      return sendSingle(request, reply, format, reading.answer as LiveAnswer);
+      if (run.answers) return sendEvents(request, reply, format, run.answers);
+      if (!isPreferred) return this.#send(request, reply, reading);
+      return sendEvents(request, reply, format, LiveAnswer.of(reading.answer, true));
     } catch (error) {
       // What an operation is refused for is its result, so that clients do not repeat it.
-      if (!isPreferred || !run.operation || run.operation.isLive) throw error;
-      return sendSingle(request, reply, format, toRefusal(error));
+      const refused = isPreferred && !run.operation?.isLive && run.operation && httpErrorFor(error);
+      if (!refused || refused.status >= 500) throw error;
+      return sendEvents(request, reply, format, LiveAnswer.refusal(refused));
     }
   }
 }
-
-const toTyped = ({ answerType, key }: GraphQLRequest): Encoding<HttpAnswer> => ({
-  key: `${answerType} ${key}`,
-  toAnswer: (result, isShared) => toAnswer(result, answerType, isShared),
-});
 
 function sendError(
   app: FastifyInstance,
@@ -194,11 +186,8 @@ function sendError(
     reply.hijack().raw.destroy();
     return reply;
   }
-  const expected = httpErrorFor(error) ?? bodyErrorFor(error);
-  if (!expected) request.log.error({ err: error }, 'unexpected error');
-  const httpError = expected ?? internalError();
+  const httpError = toHttpError(app, request.log, bodyErrorFor(error) ?? error);
   const { code, headers, message, status } = httpError;
-  app.logHttpError(request.log, httpError);
   return reply
     .code(status)
     .headers(headers)
@@ -206,6 +195,7 @@ function sendError(
     .send({ errors: [{ message, extensions: { code } }] });
 }
 
+/** Of Fastify, about the body. */
 function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError | undefined {
   if (statusCode === 413) return tooLarge();
   if (statusCode === 415) return unsupportedType();
@@ -217,16 +207,4 @@ function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError 
 function errorType({ code, status }: HttpError, accept: string | undefined): AnswerType {
   if (code === 'BAD_REQUEST' || status === 429 || status === 503) return 'application/json';
   return chooseType(accept) ?? 'application/json';
-}
-
-interface HttpAnswer extends Answer, Representable {
-  readonly status: number;
-  readonly shareable: boolean;
-}
-
-function toAnswer(result: ExecutionResult, answerType: AnswerType, isShared: boolean): HttpAnswer {
-  const encoded = encodeResult(result, answerType);
-  const shareable = isShared && result.errors === undefined;
-  // Includes its compressed representations.
-  return { ...encoded, size: 2 * encoded.body.length, shareable };
 }

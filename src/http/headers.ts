@@ -1,7 +1,7 @@
 // Header fields and request targets: what Node does not check of requests, and the headers of every answer.
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyReply, onRequestHookHandler } from 'fastify';
 
 /** Read-only, so a retry changes nothing. @see RFC 9110 §9.2.1 */
 export const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
@@ -16,7 +16,10 @@ export function appendVary(reply: FastifyReply, name: string): void {
  * Whether a singleton field is repeated: Node returns the first line, while a proxy may have checked another one.
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.3
  */
-export function isRepeated({ raw: { rawHeaders } }: FastifyRequest, name: string): boolean {
+export function isRepeated(
+  { raw: { rawHeaders } }: { readonly raw: Pick<IncomingMessage, 'rawHeaders'> },
+  name: string,
+): boolean {
   const isName = (text: string, index: number) =>
     index % 2 === 0 && text.length === name.length && text.toLowerCase() === name;
   return rawHeaders.findIndex(isName) !== rawHeaders.findLastIndex(isName);

@@ -1,5 +1,5 @@
 // The log: one line per answer at debug, throttled warnings, and errors without the values of clients.
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import {
   type DestinationStream,
   type LevelWithSilent,
@@ -7,13 +7,10 @@ import {
   pino,
   stdTimeFunctions,
 } from 'pino';
+import type { ObserveAnswer } from './answers.ts';
 import { clientOf } from './clients.ts';
 
 declare module 'fastify' {
-  interface FastifyRequest {
-    /** Name of the executed GraphQL operation; undefined: none was executed, or it is anonymous. */
-    operationName: string | undefined;
-  }
   interface FastifyInstance {
     /** Logs the cause of a refused request, if it has one. Throttled to one line a second. */
     logHttpError: (log: FastifyBaseLogger, error: Error) => void;
@@ -41,7 +38,7 @@ const slow = 1_000;
 const throttleInterval = 1_000;
 
 /** One line per answer, most at debug: two per request cost a third of the throughput. Without the query string. */
-export function logAnswers(app: FastifyInstance): void {
+export function logAnswers(app: FastifyInstance): ObserveAnswer {
   const throttleCauses = createLogThrottle();
   const throttleRefused = createLogThrottle();
   const throttleSlow = createLogThrottle();
@@ -49,11 +46,7 @@ export function logAnswers(app: FastifyInstance): void {
   app.decorate('logHttpError', (log, { cause, message }) => {
     if (cause) throttleCauses(log, (suppressed) => log.error({ err: cause, suppressed }, message));
   });
-  app.decorateRequest('operationName', undefined);
-  app.addHook('onResponse', (request, reply, done) => {
-    const { statusCode } = reply;
-    // Time to the first byte of a stream, which stays open until its reader leaves.
-    const elapsedTime = request.streamedAfter ?? reply.elapsedTime;
+  return (request, status, milliseconds, bytes) => {
     const { log } = request;
     const describe = () => ({
       method: request.method,
@@ -62,28 +55,20 @@ export function logAnswers(app: FastifyInstance): void {
       client: clientOf(request),
       // Personal data: only at debug, not with every slow answer.
       viewer: log.level === 'debug' ? request.viewer?.userId : undefined,
-      status: statusCode,
-      bytes: bytesOf(request, reply),
-      milliseconds: Math.round(elapsedTime * 10) / 10,
+      status,
+      bytes,
+      milliseconds: Math.round(milliseconds * 10) / 10,
     });
-    if (statusCode > 500) {
+    if (status > 500) {
       throttleRefused(log, (suppressed) => log.warn({ ...describe(), suppressed }, 'refused'));
-    } else if (statusCode >= 500) {
+    } else if (status >= 500) {
       log.error(describe(), 'failed');
-    } else if (elapsedTime >= slow) {
+    } else if (milliseconds >= slow) {
       throttleSlow(log, (suppressed) => log.warn({ ...describe(), suppressed }, 'slow'));
     } else if (log.level === 'debug') {
       log.debug(describe(), 'answered');
     }
-    done();
-  });
-}
-
-/** Bytes of the body; undefined for a streamed one. */
-function bytesOf({ method }: FastifyRequest, reply: FastifyReply): number | undefined {
-  const length = reply.getHeader('content-length');
-  if (method === 'HEAD') return 0;
-  return length === undefined ? undefined : Number(length);
+  };
 }
 
 /** Throttle: one line per interval, with the number suppressed before it. @param allAtDebug no throttle at debug */

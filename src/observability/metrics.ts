@@ -1,12 +1,11 @@
 // Metrics of one process for Prometheus, read from counters of the other rooms when they are scraped.
-import type { FastifyInstance } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { LaneState } from '../database/connection/lane.ts';
 import type { Database } from '../database/database.ts';
 import { fallbackReasons, type Replicas } from '../database/standby/replicas.ts';
-import type { EventStreams } from '../http/event-stream.ts';
 import { type Unreadable, unreadableReasons } from '../http/server/unreadable-requests.ts';
 import { version } from '../package.ts';
+import type { ObserveAnswer } from './answers.ts';
 import { ClientCounts } from './bounded-names.ts';
 import { clientOf } from './clients.ts';
 import { maxNameLength } from './log.ts';
@@ -16,13 +15,6 @@ const maxOperations = 100;
 
 /** Paths for each client: those of this service, and patterns of those of the old one. */
 const maxPaths = 60;
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Pattern of a path that this gateway does not serve and has forwarded, such as `/api/users/:id/`. */
-    forwardedPath?: string | undefined;
-  }
-}
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -76,26 +68,19 @@ export class Metrics {
     return { contentType: this.registry.contentType, text: await this.registry.metrics() };
   }
 
-  /** Counts and times the answers of `app`; to be called before its routes are added. */
-  countAnswers(app: FastifyInstance): void {
-    countAnswers(app, this.registry);
-    this.#countClients(app);
+  /** Counts and times answers. */
+  countAnswers(): ObserveAnswer {
+    const time = timeAnswers(this.registry);
+    const countClient = this.#countClients();
+    return (...answer) => {
+      time(...answer);
+      countClient(...answer);
+    };
   }
 
   /** Of REST, with what is forwarded to the old service, and of GraphQL. */
-  #countClients(app: FastifyInstance): void {
+  #countClients(): ObserveAnswer {
     const counts = { rest: new ClientCounts(maxPaths), graphql: new ClientCounts(maxPaths) };
-    app.addHook('onResponse', (request, _reply, done) => {
-      const { url = '' } = request.routeOptions;
-      const path = request.forwardedPath ?? url;
-      // Assets of GraphiQL are not counted.
-      const isGraphQL = url.startsWith('/graphql') && !url.startsWith('/graphql/assets/');
-      const isRest = request.forwardedPath !== undefined || url.startsWith('/api/');
-      if (isRest || isGraphQL) {
-        counts[isRest ? 'rest' : 'graphql'].count(clientOf(request).name, path);
-      }
-      done();
-    });
     this.#counter(
       'gateway_client_requests_total',
       'Answers of REST and GraphQL by the client that asked, at most 50 names and other, and by path.',
@@ -107,6 +92,16 @@ export class Metrics {
         ),
       { labelNames: ['client', 'interface', 'path'] },
     );
+    return (request) => {
+      const { url = '' } = request.routeOptions;
+      const path = request.forwardedPath ?? url;
+      // Assets of GraphiQL are not counted.
+      const isGraphQL = url.startsWith('/graphql') && !url.startsWith('/graphql/assets/');
+      const isRest = request.forwardedPath !== undefined || url.startsWith('/api/');
+      if (isRest || isGraphQL) {
+        counts[isRest ? 'rest' : 'graphql'].count(clientOf(request).name, path);
+      }
+    };
   }
 
   /** Counts a request that could not be read as HTTP. */
@@ -136,7 +131,7 @@ export class Metrics {
     );
   }
 
-  followStreams(streams: Pick<EventStreams, 'open' | 'opened'>): void {
+  followStreams(streams: Record<'open' | 'opened', Map<string, number>>): void {
     const byTransport = (read: () => Map<string, number>) => () =>
       [...read()].map(([transport, count]) => [{ transport }, count] as const);
     const perTransport = { labelNames: ['transport'] };
@@ -324,7 +319,7 @@ export function addProcessMetrics(registry: Registry): void {
   }
 }
 
-function countAnswers(app: FastifyInstance, registry: Registry): void {
+function timeAnswers(registry: Registry): ObserveAnswer {
   const durations = new Histogram({
     name: 'gateway_http_request_duration_seconds',
     help: 'Time from the head of a request to the end of its answer.',
@@ -354,11 +349,11 @@ function countAnswers(app: FastifyInstance, registry: Registry): void {
     return name;
   };
 
-  app.addHook('onResponse', (request, reply, done) => {
-    const { method, routeOptions, operationName, streamedAfter } = request;
+  return ({ method, routeOptions, operationName }, status, milliseconds) => {
     const route = routeOptions.url ?? 'none';
-    const labels = { method, route, operation: label(operationName), status: reply.statusCode };
-    durations.observe(labels, (streamedAfter ?? reply.elapsedTime) / 1000);
-    done();
-  });
+    durations.observe(
+      { method, route, operation: label(operationName), status },
+      milliseconds / 1000,
+    );
+  };
 }

@@ -1,17 +1,23 @@
-// Formats of a live answer over HTTP, negotiated by `Accept`, and over WebSockets.
-import type { StreamFormat } from '../../http/event-stream.ts';
+// Live answers over HTTP: formats of events, which `Accept` selects, and how they are sent.
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { disconnectHalfClosed } from '../../http/server/connections.ts';
+import { LiveAnswer } from './live-answer.ts';
+import type { LiveStream, Transport } from './live-stream.ts';
 
-export interface EventFormat extends StreamFormat {
-  readonly complete: Buffer;
-  formatNext(result: Buffer): Buffer;
-  /** Errors of a document or its variables. */
-  formatRefusal(result: Buffer): Buffer;
-  /** The errors of the stream itself, such as a token that has expired. */
-  formatFailure(result: Buffer): Buffer;
+export interface EventFormat {
+  readonly contentType: string;
+  readonly transport: Transport;
+  /** Before the first event. */
+  readonly start: Buffer;
+  readonly heartbeat: Buffer;
+  /** With the end of the stream behind the last one. */
+  encode(answer: LiveAnswer): Buffer;
 }
 
 /**
- * The "distinct connections" mode of GraphQL over server-sent events.
+ * The "distinct connections" mode of GraphQL over server-sent events. `complete` has empty data: EventSource does not
+ * dispatch an event without.
  * @see https://github.com/graphql/graphql-over-http/blob/main/rfcs/GraphQLOverSSE.md
  */
 const serverSentEvents: EventFormat = {
@@ -19,17 +25,9 @@ const serverSentEvents: EventFormat = {
   transport: 'sse',
   start: Buffer.alloc(0),
   heartbeat: Buffer.from(':\n\n'),
-  // With empty data: EventSource does not dispatch an event without data.
-  complete: formatEvent('complete', ''),
-  formatNext: (result) => formatEvent('next', result),
-  formatRefusal: (result) => formatEvent('next', result),
-  formatFailure: (result) => formatEvent('next', result),
+  encode: ({ body, isLast }) =>
+    wrap('event: next\ndata: ', body, `\n\n${isLast ? 'event: complete\ndata: \n\n' : ''}`),
 };
-
-/** @see https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation */
-function formatEvent(name: string, data: Buffer | string): Buffer {
-  return wrap(`event: ${name}\ndata: `, data, '\n\n');
-}
 
 /**
  * Each part ends with the delimiter of the next one: clients read a part once they have seen its end.
@@ -40,37 +38,80 @@ const multipart: EventFormat = {
   contentType: 'multipart/mixed; boundary="graphql"; subscriptionSpec=1.0',
   transport: 'multipart',
   start: Buffer.from('--graphql'),
-  heartbeat: formatPart('{}'),
-  complete: Buffer.from('--\r\n'),
-  formatNext: (result) => formatPart(wrap('{"payload":', result, '}')),
-  formatRefusal: (result) => formatPart(wrap('{"payload":', result, '}')),
-  formatFailure: (result) => formatPart(`{"payload":null,${result.subarray(1)}`),
+  heartbeat: Buffer.from(`${partHead()}{}\r\n--graphql`),
+  encode(answer) {
+    const { body, isLast } = answer;
+    const end = `\r\n--graphql${isLast ? '--\r\n' : ''}`;
+    // The error of the stream itself, not of a result.
+    return answer === LiveAnswer.expired
+      ? wrap(`${partHead()}{"payload":null,`, body.subarray(1), end)
+      : wrap(`${partHead()}{"payload":`, body, `}${end}`);
+  },
 };
 
-function formatPart(json: Buffer | string): Buffer {
-  return wrap('\r\nContent-Type: application/json\r\n\r\n', json, '\r\n--graphql');
+function partHead(): string {
+  return '\r\nContent-Type: application/json\r\n\r\n';
 }
 
-/** Stands for the end of the connection, so that clients connect again with a new token. */
-export const expiredMessage = Buffer.from('expired');
-
-/** The messages of graphql-transport-ws, without the id of the operation, with which each begins. */
-export const socketMessages: EventFormat = {
-  contentType: 'application/json',
-  transport: 'ws',
-  start: Buffer.alloc(0),
-  // The connection has its own.
-  heartbeat: Buffer.alloc(0),
-  complete: Buffer.from('"type":"complete"}'),
-  formatNext: (result) => wrap('"type":"next","payload":', result, '}'),
-  // Behind `{"errors":`.
-  formatRefusal: (result) => wrap('"type":"error","payload":', result.subarray(10), ''),
-  formatFailure: () => expiredMessage,
-};
-
 /** Copies bytes, which costs less than decoding them. */
-function wrap(before: string, bytes: Buffer | string, after: string): Buffer {
-  return Buffer.concat([Buffer.from(before), Buffer.from(bytes), Buffer.from(after)]);
+function wrap(before: string, bytes: Buffer, after: string): Buffer {
+  return Buffer.concat([Buffer.from(before), bytes, Buffer.from(after)]);
 }
 
 export const formats = { 'text/event-stream': serverSentEvents, 'multipart/mixed': multipart };
+
+/** Milliseconds of silence before a heartbeat is sent: half of the timeout of most proxies. */
+const heartbeatAfter = 15_000;
+
+export function sendEvents(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  format: EventFormat,
+  answers: LiveStream | LiveAnswer,
+): FastifyReply {
+  reply.headers(streamHeaders).header('Content-Type', format.contentType);
+  if (answers instanceof LiveAnswer) {
+    return reply.send(Buffer.concat([format.start, answers.eventIn(format)]));
+  }
+  request.streamedAfter = reply.elapsedTime;
+  answers.onClose(disconnectHalfClosed(request.raw.socket));
+  return reply.send(toReadable(answers, format));
+}
+
+const streamHeaders = {
+  'Cache-Control': 'no-store, no-transform',
+  // Turns off the buffer of nginx.
+  'X-Accel-Buffering': 'no',
+};
+
+function toReadable(stream: LiveStream, format: EventFormat): Readable {
+  let { start } = format;
+  let isWaiting = false;
+  const readable = new Readable({
+    // Nothing is buffered, or an outdated event would be sent.
+    highWaterMark: 0,
+    async read() {
+      if (isWaiting) return;
+      isWaiting = true;
+      const { value } = await stream.next();
+      isWaiting = false;
+      heartbeat.refresh();
+      const event = value?.eventIn(format) ?? null;
+      this.push(event && start.length > 0 ? Buffer.concat([start, event]) : event);
+      start = Buffer.alloc(0);
+    },
+    destroy(error, done) {
+      clearInterval(heartbeat);
+      stream.destroy();
+      done(error);
+    },
+  });
+  // A slow reader gets none: its connection times out.
+  const heartbeat = setInterval(() => {
+    if (isWaiting) readable.push(format.heartbeat);
+  }, heartbeatAfter);
+  stream.onClose((_reason, isCut) => {
+    if (isCut) readable.destroy();
+  });
+  return readable;
+}

@@ -3,22 +3,13 @@ import type { OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
 import { type ChangeLog, type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import { HttpError } from '../../errors.ts';
-import type { Answer, Reading } from '../engine/answer-cache.ts';
+import type { EncodedAnswer } from '../encoding.ts';
+import type { Reading } from '../engine/answer-cache.ts';
 import type { Operation } from '../engine/operations.ts';
 import type { Execution } from '../operation.ts';
-import type { EventFormat } from './formats.ts';
+import { LiveAnswer } from './live-answer.ts';
 
-export interface LiveAnswer extends Answer {
-  /** The last event of the stream is among them if the answer is final. */
-  eventsIn(format: EventFormat): readonly [Buffer, ...Buffer[]];
-  /** Equal for equal answers. */
-  readonly tag: string;
-  readonly isShared: boolean;
-  /** Whether no other answer can follow: the variables are invalid, say. */
-  readonly isFinal: boolean;
-}
-
-export interface LiveExecution extends Omit<Execution<LiveAnswer>, 'operation'> {
+export interface LiveExecution extends Omit<Execution<EncodedAnswer>, 'operation'> {
   readonly operation: () => Operation;
 }
 
@@ -37,9 +28,9 @@ export interface Subscriber {
 const retryDelay = 1000;
 
 export type Read = (
-  execution: Execution<LiveAnswer>,
+  execution: Execution<EncodedAnswer>,
   caller: Pick<OperationCaller, 'sender' | 'signal' | 'viewer'>,
-) => Promise<Reading<LiveAnswer>>;
+) => Promise<Reading<EncodedAnswer>>;
 
 /** A reading begins when the previous one has ended, and is sent to those who subscribed before it began. */
 export class LiveFeed {
@@ -123,11 +114,13 @@ export class LiveFeed {
     try {
       const viewer = this.isShared ? undefined : this.viewer;
       const caller = { viewer, signal: this.signal, sender };
-      const { answer, dependencies, isExpensive } = await read(
+      const reading = await read(
         { ...this.execution, operation: this.execution.operation() },
         caller,
       );
-      if (this.isShared && !answer.isShared) throw new PersonalAnswerError();
+      const { dependencies, isExpensive } = reading;
+      if (this.isShared && !reading.answer.isShared) throw new PersonalAnswerError();
+      const answer = LiveAnswer.of(reading.answer);
       this.#version = version;
       this.#dependencies = dependencies;
       if (isExpensive) this.#pause(this.expensivePause);

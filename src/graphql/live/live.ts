@@ -1,12 +1,14 @@
 // Live queries, for subscriptions: an answer is sent again when a commit has invalidated it. State, not events.
 import { AsyncResource } from 'node:async_hooks';
+import { createHash } from 'node:crypto';
 import type { FastifyBaseLogger } from 'fastify';
-import type { Viewer } from '../../admission/viewer.ts';
+import type { OperationCaller } from '../../admission/admission.ts';
 import type { StateSource } from '../../database/changes/snapshots.ts';
 import { Lane } from '../../database/connection/lane.ts';
 import { httpErrorFor } from '../../database/errors.ts';
-import { timedOut } from '../../errors.ts';
+import { encodingOf, eventType } from '../encoding.ts';
 import type { Engine } from '../engine/engine.ts';
+import type { Operation } from '../engine/operations.ts';
 import {
   type LiveExecution,
   LiveFeed,
@@ -14,9 +16,13 @@ import {
   type Read,
   type Subscriber,
 } from './live-feed.ts';
+import type { LiveStream, LiveStreams, Transport } from './live-stream.ts';
 
 /** Milliseconds between two polls of the database state. */
 const pollInterval = 250;
+/** Bytes of memory that a stream keeps. */
+const bytesPerCharacter = { text: 2, variables: 4 };
+const bytesPerStream = 2_048;
 /** Concurrent readings per lane: both lanes together use fewer connections than the pool has. */
 const laneLimits = { slots: 4, perSender: 2 };
 
@@ -37,42 +43,53 @@ export class LiveAnswers {
   constructor(
     private readonly engine: Engine,
     private readonly snapshots: StateSource,
+    private readonly streams: LiveStreams,
     private readonly log: FastifyBaseLogger,
     private readonly expensivePause: number,
   ) {}
 
   /**
-   * Calls back with the first answer, and again with each that may differ.
-   * @param sender charged for readings
-   * @returns `first` settles with the first answer, rejects as it does; with 503 after `unsubscribe`
+   * The answers of a subscription to one reader, as soon as it has the first one.
+   * @param bytes what its transport keeps
+   * @throws the error of the first reading; HttpError 503 when it ends before
    */
-  subscribe(
-    execution: LiveExecution,
-    viewer: Viewer | undefined,
-    sender: string,
-    onAnswer: Subscriber['onAnswer'],
-  ): { readonly first: Promise<void>; unsubscribe(): void } {
-    let unsubscribe = () => {};
-    const first = new Promise<void>((settle, reject) => {
+  async open(
+    operation: Operation,
+    sent: Record<string, unknown>,
+    { viewer, sender, signal }: OperationCaller,
+    transport: Transport,
+    bytes = 0,
+  ): Promise<LiveStream> {
+    const execution = toExecution(this.engine, operation, sent);
+    const ofText = bytesPerCharacter.text * (operation.text?.length ?? 0);
+    const ofVariables = bytesPerCharacter.variables * writeCanonical(execution.variables).length;
+    const stream = this.streams.add({
+      ...{ transport, sender, lease: viewer ?? {} },
+      bytes: bytes + bytesPerStream + ofText + ofVariables,
+    });
+    const leave = () => stream.destroy();
+    signal.addEventListener('abort', leave, { once: true });
+    await new Promise<void>((settle, reject) => {
       const subscriber: Subscriber = {
-        viewer,
-        sender,
-        hasAnswer: false,
-        firstReading: 0,
+        ...{ viewer, sender, hasAnswer: false, firstReading: 0 },
         onAnswer: (answer, kept) => {
-          onAnswer(answer, kept);
+          stream.offer(answer, kept);
           settle();
         },
-        onFailure: reject,
+        onFailure: (error) => {
+          reject(error);
+          stream.destroy();
+        },
       };
-      this.#subscribe(execution, subscriber, this.engine.isShared(execution.operation(), viewer));
-      unsubscribe = () => {
-        reject(timedOut());
+      stream.onClose((reason) => {
+        signal.removeEventListener('abort', leave);
         this.#unsubscribe(execution, subscriber);
-      };
+        reject(reason);
+      });
+      this.#subscribe(execution, subscriber, this.engine.isShared(operation, viewer));
+      if (signal.aborted) leave();
     });
-    first.catch(() => {});
-    return { first, unsubscribe };
+    return stream;
   }
 
   #subscribe(execution: LiveExecution, subscriber: Subscriber, isShared: boolean): void {
@@ -190,4 +207,36 @@ function keyOf({ key }: LiveExecution, { viewer }: Subscriber, isShared: boolean
   return isShared
     ? key
     : `${key} ${viewer ? `user ${viewer.userId}${viewer.isStaff ? ' staff' : ''}` : 'anonymous'}`;
+}
+
+/**
+ * With the variables that the operation declares, and a digest of what it depends on as its key. It keeps the text alone:
+ * the engine keeps what was parsed, within its limit.
+ */
+function toExecution(
+  engine: Engine,
+  { name, node, text = '' }: Operation,
+  sent: Record<string, unknown>,
+): LiveExecution {
+  const names = node.variableDefinitions?.map(({ variable }) => variable.name.value) ?? [];
+  const variables = Object.fromEntries(
+    names.flatMap((one) => (Object.hasOwn(sent, one) ? [[one, sent[one]]] : [])),
+  );
+  const digest = createHash('sha256').update(JSON.stringify([name ?? null, text]));
+  const key = `live ${digest.update(writeCanonical(variables)).digest('base64')}`;
+  const operation = () => {
+    const found = engine.find(text, name);
+    if ('errors' in found) throw found.errors[0];
+    return found;
+  };
+  return { ...encodingOf(eventType, key), variables, operation };
+}
+
+/** Canonical text: equal for equal variables, in any order. JSON would write Infinity, parsed from 1e400, as null. */
+export function writeCanonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(writeCanonical).join()}]`;
+  if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value);
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([name, inner]) => `${JSON.stringify(name)}:${writeCanonical(inner)}`).join()}}`;
 }

@@ -1,24 +1,23 @@
-// A subscription is a live query: whoever sends it brings the stream for its answers.
+// A subscription is a live query: its answers are an async iterable, of which each reader takes the newest.
+import type { ExecutionResult } from 'graphql';
 import type { Operations } from '../engine/operations.ts';
 import { subscriptionNeedsStream } from '../errors.ts';
 import type { OperationPlugin } from '../operation.ts';
 
-/** @param hasSockets whether WebSockets are on, which the error of a request without a stream names */
+/** @param hasSockets whether WebSockets are on, which the error of a request for a single answer names */
 export function useLiveQueries(operations: Operations, hasSockets: boolean): OperationPlugin {
   return {
     onSubscribe({ args, context: { run }, setSubscribeFn, setResultAndStopExecution }) {
       const operation = operations.of(args.document, args.operationName);
-      const { subscribe } = run;
-      if (!operation || !subscribe) {
+      const { openLive } = run;
+      if (!operation || !openLive) {
         return setResultAndStopExecution({ errors: [subscriptionNeedsStream(hasSockets)] });
       }
       setSubscribeFn(async () => {
-        await subscribe(operation, args.variableValues ?? {});
-        return sentByStream();
+        // Its reader takes it from here: what Yoga wraps around it keeps the whole request, for each reader.
+        run.answers = await openLive(operation, args.variableValues ?? {});
+        return run.answers as AsyncIterable<ExecutionResult>;
       });
     },
   };
 }
-
-/** Each answer is encoded once for all of its readers, and sent by their streams. */
-async function* sentByStream(): AsyncGenerator<never> {}

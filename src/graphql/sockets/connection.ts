@@ -1,12 +1,14 @@
-// One WebSocket connection: the protocol graphql-transport-ws, its limits, and backpressure in both directions.
-// @see https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
+// One WebSocket connection: what graphql-ws needs of it, the limits of a client, and backpressure in both directions.
 import type { IncomingHttpHeaders } from 'node:http';
-import { CloseCode, MessageType, validateMessage } from 'graphql-ws';
+import { type ExecutionArgs, GraphQLError, parse } from 'graphql';
+import { CloseCode, type Context, MessageType, makeServer } from 'graphql-ws';
+import type { GraphQLParams } from 'graphql-yoga';
 import type { WebSocket } from 'ws';
-import type { EventStream, Events } from '../../http/event-stream.ts';
+import type { HttpError } from '../../errors.ts';
 import { readJson } from '../../http/json.ts';
 import type { Place } from '../../http/places.ts';
-import { expiredMessage, socketMessages } from '../live/formats.ts';
+import { LiveAnswer } from '../live/live-answer.ts';
+import type { LiveStream } from '../live/live-stream.ts';
 import { readParameters } from './parameters.ts';
 
 /** Milliseconds: to `connection_init`, without a frame, then a ping is sent; without one at all; without an operation. */
@@ -19,19 +21,59 @@ const maxIdLength = 128;
 /** @see https://www.iana.org/assignments/websocket/websocket.xml#close-code-number */
 const closeCodes = { goingAway: 1001, serviceRestart: 1012, tryAgainLater: 1013 };
 
-/** A request with the headers of `connection_init`: of an operation, whose answer is delivered to it, or of none. */
-export type Ask = (
-  headers: IncomingHttpHeaders,
-  operation?: SocketOperation,
-) => Promise<{ readonly statusCode: number; readonly body: string }>;
+/** What a connection asks of the gateway. */
+export interface Endpoint {
+  /** @param parameters of `connection_init` @throws HttpError */
+  connect(parameters: IncomingHttpHeaders): Promise<void>;
+  /** The answers to a live query, or the single one to another operation. @throws HttpError 401 */
+  answer(params: GraphQLParams, signal: AbortSignal): Promise<LiveStream | LiveAnswer>;
+  fail(error: unknown): void;
+}
+
+/** What an operation is refused for: `error` instead of `next`. */
+class Refusal extends GraphQLError {
+  constructor(readonly answer: LiveAnswer) {
+    super('');
+  }
+}
+
+/** graphql-ws executes by the type of a document. Here the endpoint has executed it, and all are answers to be sent. */
+const executed = parse('subscription { answers }');
+
+/** The protocol. @see https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md */
+const protocol = makeServer<Record<string, unknown>, SocketConnection>({
+  connectionInitWaitTimeout: timeouts.init,
+  onConnect: (context) => context.extra.connect(context),
+  onSubscribe: (context, id, payload) => context.extra.subscribe(context, id, payload),
+  subscribe: (({ contextValue }: { contextValue: unknown }) => contextValue) as never,
+  onNext: ({ extra }, _id, _payload, _args, answer) => extra.payloadOf(answer),
+  onError: (_context, _id, _payload, [error]) => {
+    const refusal = error instanceof Refusal ? error : error?.originalError;
+    return refusal instanceof Refusal ? JSON.parse(String(refusal.answer.body)).errors : undefined;
+  },
+});
+
+type SocketContext = Context<Record<string, unknown>, SocketConnection>;
+
+interface SocketOperation {
+  /** Its client waits for it no more. */
+  readonly leave: AbortController;
+  readonly ended: Promise<void>;
+}
+
+const fromClients: readonly unknown[] = [
+  ...[MessageType.ConnectionInit, MessageType.Ping, MessageType.Pong],
+  ...[MessageType.Subscribe, MessageType.Complete],
+];
 
 export class SocketConnection {
+  readonly protocol: string;
   readonly #operations = new Map<string, SocketOperation>();
-  /** Of `connection_init`. */
-  #headers: IncomingHttpHeaders | undefined;
-  #isAcknowledged = false;
+  #handle: (message: string) => Promise<void> = async () => {};
   #isDraining = false;
-  /** One message at a time: those behind it are written when it has been sent, from the newest state. */
+  /** Of the answer whose message is written next. */
+  #body: Buffer | undefined;
+  /** One message at a time: those behind it wait. */
   #sending = Promise.resolve();
   #waiting = 0;
   /** Until when the frames of the client have taken its time, at its pace (a token bucket). */
@@ -46,14 +88,15 @@ export class SocketConnection {
   /** @param kept bytes that it keeps of its handshake */
   constructor(
     private readonly socket: WebSocket,
-    private readonly ask: Ask,
-    private readonly onFailure: (error: unknown) => void,
+    private readonly endpoint: Endpoint,
     private readonly place: Pick<Place, 'hold'>,
     private kept: number,
   ) {
+    this.protocol = socket.protocol;
+    const close = protocol.opened(this, this);
     socket.on('message', (data: Buffer) => {
       this.#onFrame(data);
-      if (socket.readyState === socket.OPEN) this.#receive(data).catch(this.#fail);
+      if (socket.readyState === socket.OPEN) this.#receive(data);
     });
     socket.on('ping', (data) => {
       this.#onFrame(data);
@@ -62,14 +105,15 @@ export class SocketConnection {
     });
     socket.on('pong', (data) => this.#onFrame(data));
     socket.on('error', () => {});
-    socket.once('close', () => {
+    socket.once('close', (code, reason) => {
       clearTimeout(this.#throttle);
-      for (const operation of this.#operations.values()) operation.end();
+      for (const { leave } of this.#operations.values()) leave.abort();
+      close(code, String(reason)).catch(this.#fail);
     });
   }
 
-  close(code: CloseCode | number): void {
-    this.socket.close(code, CloseCode[code]);
+  close(code = 1000, reason = CloseCode[code]): void {
+    this.socket.close(code, reason);
   }
 
   /** Ends for another client. */
@@ -98,30 +142,48 @@ export class SocketConnection {
   tick(): void {
     const now = performance.now();
     if (this.#operations.size > 0) this.#lastUse = now;
-    const unused = now - this.#lastUse;
     // Nothing is heard of a client while it is throttled.
     const silent = now - Math.max(this.#lastFrame, this.#takenUntil);
-    if (!this.#headers && unused > timeouts.init) {
-      this.close(CloseCode.ConnectionInitialisationTimeout);
-    } else if (silent > timeouts.silence) this.socket.terminate();
-    else if (unused > timeouts.idle) this.close(closeCodes.goingAway);
+    if (silent > timeouts.silence) this.socket.terminate();
+    else if (now - this.#lastUse > timeouts.idle) this.close(closeCodes.goingAway);
     else if (silent > timeouts.ping) this.socket.ping();
   }
 
-  /** @param messages gives them, once all before have been sent */
-  send(messages: () => readonly (Buffer | string)[]): Promise<void> {
+  onMessage(handle: (message: string) => Promise<void>): void {
+    this.#handle = handle;
+  }
+
+  /** Without the payload of the ping, which may be large. */
+  onPing(): Promise<void> {
+    return this.send('{"type":"pong"}');
+  }
+
+  /** Sends a message of graphql-ws, with the bytes of an answer in their place. */
+  send(message: string): Promise<void> {
+    const body = this.#body;
+    this.#body = undefined;
     this.#waiting += 1;
     this.#regulate();
-    const write = async () => {
-      // An error closes the connection.
-      for (const message of messages()) {
-        await new Promise((settle) => this.socket.send(message, { binary: false }, settle));
-      }
+    const write = () =>
+      new Promise<void>((settle) => {
+        const bytes = body ? insert(message, body) : message;
+        // An error closes the connection.
+        this.socket.send(bytes, { binary: false }, () => settle());
+      });
+    this.#sending = this.#sending.then(write).then(() => {
       this.#waiting -= 1;
       this.#regulate();
-    };
-    this.#sending = this.#sending.then(write).catch(this.#fail);
+    });
     return this.#sending;
+  }
+
+  /** An answer is encoded once for all who read it: graphql-ws writes null, and `send` its bytes. */
+  payloadOf(answer: unknown): object {
+    const toJSON = () => {
+      this.#body = (answer as LiveAnswer).body;
+      return null;
+    };
+    return { toJSON };
   }
 
   #onFrame({ length }: Buffer): void {
@@ -146,74 +208,110 @@ export class SocketConnection {
 
   /** What a message fails with by a mistake of ours ends its connection, and nothing else. */
   readonly #fail = (error: unknown): void => {
-    this.onFailure(error);
+    this.endpoint.fail(error);
     this.close(CloseCode.InternalServerError);
   };
 
-  async #receive(data: Buffer): Promise<void> {
+  #receive(data: Buffer): void {
     const message = readMessage(data);
-    if (message?.type === MessageType.ConnectionInit) return this.#initialise(message.payload);
-    if (message?.type === MessageType.Subscribe && message.id.length <= maxIdLength) {
-      return this.#subscribe(message.id, message.payload, data.length);
+    const { type, id } = message ?? {};
+    const named = typeof id === 'string' ? id : '';
+    if (!message || !fromClients.includes(type)) this.close(CloseCode.BadRequest);
+    else if (type === MessageType.Subscribe && named) this.#begin(named, message, data.length);
+    else {
+      if (type === MessageType.Complete) this.#operations.get(named)?.leave.abort();
+      // As it is: a text would be parsed again.
+      this.#handle(message as never).catch(this.#fail);
     }
-    if (message?.type === MessageType.Ping) return this.send(() => ['{"type":"pong"}']);
-    if (message?.type === MessageType.Complete) this.#operations.get(message.id)?.end();
-    else if (message?.type !== MessageType.Pong) this.close(CloseCode.BadRequest);
   }
 
-  async #initialise(payload: unknown): Promise<void> {
-    if (this.#headers) return this.close(CloseCode.TooManyInitialisationRequests);
-    const headers = readParameters(payload);
-    if (!headers) return this.close(CloseCode.BadRequest);
-    this.#headers = headers;
-    this.kept += JSON.stringify(headers).length;
-    // The credentials of the handshake have been judged.
-    const hasMore = Object.keys(headers).length > 0;
-    const { statusCode } = hasMore ? await this.ask(headers) : { statusCode: 204 };
-    this.#isAcknowledged = statusCode < 400;
-    if (this.#isAcknowledged) return this.send(() => ['{"type":"connection_ack"}']);
-    this.#closeFor(statusCode);
-  }
-
-  #closeFor(statusCode: number): void {
-    // Clients connect again: with a new token, or later.
-    this.close(statusCode === 401 ? CloseCode.Forbidden : closeCodes.tryAgainLater);
-  }
-
-  async #subscribe(id: string, payload: object, bytes: number): Promise<void> {
-    if (!this.#isAcknowledged) return this.close(CloseCode.Unauthorized);
-    if (this.#operations.has(id)) return this.close(CloseCode.SubscriberAlreadyExists);
-    if (this.#isDraining) return;
-    const operation = new SocketOperation(this, id, payload, bytes);
+  #begin(id: string, message: object, bytes: number): void {
+    const previous = this.#operations.get(id);
+    const isInUse = previous && !previous.leave.signal.aborted;
+    if (isInUse) this.close(CloseCode.SubscriberAlreadyExists);
+    else if (id.length > maxIdLength) this.close(CloseCode.BadRequest);
+    if (isInUse || id.length > maxIdLength || this.#isDraining) return;
+    const leave = new AbortController();
+    // One that was left may still be ending: graphql-ws would take its answers for those of this one.
+    const ended = (previous?.ended ?? Promise.resolve())
+      .then(() => (leave.signal.aborted ? undefined : this.#handle(message as never)))
+      .catch(this.#fail)
+      .then(() => {
+        this.#count(-bytes);
+        if (this.#operations.get(id) === operation) this.#operations.delete(id);
+        if (this.#isDraining) this.drain();
+      });
+    const operation = { leave, ended };
     this.#operations.set(id, operation);
     this.#count(bytes);
-    return this.#run(operation);
   }
 
-  /** Without the message, which would be kept as long as the operation. */
-  async #run(operation: SocketOperation): Promise<void> {
-    const { statusCode, body } = await this.ask(this.#headers ?? {}, operation);
-    if (operation.hasEnded) return;
-    // The credential of a connection is fixed. Without a body, it could not be verified again, say.
-    if (statusCode === 401 || body === '') this.#closeFor(statusCode);
-    else await operation.deliver([socketMessages.formatRefusal(Buffer.from(body))]);
+  async connect(context: SocketContext): Promise<boolean> {
+    const parameters = readParameters(context.connectionParams);
+    // It would be kept as long as the connection.
+    Object.assign(context, { connectionParams: undefined });
+    if (!parameters) {
+      this.close(CloseCode.BadRequest);
+      return false;
+    }
+    this.kept += JSON.stringify(parameters).length;
+    return this.endpoint.connect(parameters).then(
+      () => true,
+      (error) => this.#refuse(error),
+    );
   }
 
-  remove(id: string, bytes: number): void {
-    this.#operations.delete(id);
-    this.#count(-bytes);
-    if (this.#isDraining) this.drain();
+  /** Clients connect again: with a new token, or later. */
+  #refuse({ status }: HttpError): false {
+    this.close(status === 401 ? CloseCode.Forbidden : closeCodes.tryAgainLater);
+    return false;
+  }
+
+  /** Executes an operation; graphql-ws sends its answers. */
+  async subscribe(context: SocketContext, id: string, payload: object) {
+    const { signal } = this.#operations.get(id)?.leave ?? new AbortController();
+    const params: GraphQLParams = { ...payload };
+    // graphql-ws keeps the message as long as the operation.
+    for (const name of Object.keys(payload)) Reflect.deleteProperty(payload, name);
+    try {
+      const answers = await this.endpoint.answer(params, signal);
+      const isSingle = answers instanceof LiveAnswer;
+      if (isSingle && answers.isRefusal) return [new Refusal(answers)];
+      const contextValue = isSingle ? answers : this.#follow(context, id, answers, signal);
+      return { document: executed, contextValue } as unknown as ExecutionArgs;
+    } catch (error) {
+      this.#refuse(error as HttpError);
+      return [new Refusal(LiveAnswer.expired)];
+    }
+  }
+
+  async *#follow(
+    { subscriptions }: SocketContext,
+    id: string,
+    answers: LiveStream,
+    signal: AbortSignal,
+  ): AsyncGenerator<LiveAnswer> {
+    for await (const answer of answers) {
+      if (answer === LiveAnswer.expired) this.close(CloseCode.Forbidden);
+      else if (answer.isRefusal) throw new Refusal(answer);
+      else yield answer;
+    }
+    if (signal.aborted) return;
+    // Cut: it goes on over another connection, so it is not complete.
+    delete subscriptions[id];
+    if (!this.#isDraining) this.close(closeCodes.tryAgainLater);
   }
 }
 
-/** Undefined for what is no message of the protocol. */
-function readMessage(data: Buffer) {
+/** Undefined for what is no object of JSON. */
+function readMessage(data: Buffer): Record<string, unknown> | undefined {
   try {
-    const message = readJson(String(data), 'The message') as { type?: unknown; payload?: unknown };
+    const message = readJson(String(data), 'The message');
+    if (!isObject(message)) return undefined;
     const { type, payload } = message;
     // Clients of stored documents have no text.
     if (type === MessageType.Subscribe && isObject(payload)) payload['query'] ??= '';
-    return validateMessage(message);
+    return message;
   } catch {
     return undefined;
   }
@@ -223,48 +321,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** An operation from `subscribe` to `complete`, which both sides may send, or `error`. */
-export class SocketOperation {
-  hasEnded = false;
-  /** Ends its request. */
-  leave = () => {};
-
-  constructor(
-    private readonly connection: SocketConnection,
-    private readonly id: string,
-    private payload: object | undefined,
-    private readonly bytes: number,
-  ) {}
-
-  /** The parameters of its request, which alone keeps them. */
-  takePayload(): object | undefined {
-    const { payload } = this;
-    this.payload = undefined;
-    return payload;
-  }
-
-  end(): void {
-    if (this.hasEnded) return;
-    this.hasEnded = true;
-    this.connection.remove(this.id, this.bytes);
-    this.leave();
-  }
-
-  /** Sends events in the format `socketMessages`, until they end. */
-  async deliver(events: EventStream | Events): Promise<void> {
-    if (!('next' in events)) return this.connection.send(() => this.#messagesIn(events));
-    if (this.hasEnded) events.destroy();
-    while (await events.next()) await this.connection.send(() => this.#messagesIn(events.take()));
-  }
-
-  #messagesIn(events: Events): Buffer[] {
-    const messages: Buffer[] = [];
-    for (const event of events) {
-      if (event.length === 0 || this.hasEnded) continue;
-      if (!event.toString('latin1', 0, 13).endsWith('next"')) this.end();
-      if (event === expiredMessage) this.connection.close(CloseCode.Forbidden);
-      else messages.push(Buffer.concat([Buffer.from(`{"id":${JSON.stringify(this.id)},`), event]));
-    }
-    return messages;
-  }
+/** @param message in which the answer is null, as its last value */
+function insert(message: string, answer: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(message.slice(0, -'null}'.length)), answer, closing]);
 }
+
+const closing = Buffer.from('}');

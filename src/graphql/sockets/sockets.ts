@@ -1,27 +1,37 @@
-// WebSocket connections at /graphql: who may open one, how many there are, and the requests of their operations.
-import { randomUUID } from 'node:crypto';
+// WebSocket connections at /graphql: who may open one, how many there are, and how their operations are admitted.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
+import type { GraphQLParams } from 'graphql-yoga';
 import { type ServerOptions, WebSocketServer } from 'ws';
-import { RequestCaller } from '../../admission/admission.ts';
+import { type Admissible, RequestCaller } from '../../admission/admission.ts';
 import { isFromTrustedOrigin, type OriginConfig } from '../../admission/cookies.ts';
+import type { HttpError } from '../../errors.ts';
 import { bytesOfHead, type Place, Places, shareOfHeap } from '../../http/places.ts';
 import { routeHandshakes } from '../../http/server/upgrades.ts';
-import { originNotAllowed, tooManySockets, transportNotAvailable } from '../errors.ts';
-import { type Ask, SocketConnection, type SocketOperation } from './connection.ts';
+import type { Answered } from '../../observability/answers.ts';
+import { type EncodedAnswer, encodingOf, eventType } from '../encoding.ts';
+import { originNotAllowed, toHttpError, tooManySockets, transportNotAvailable } from '../errors.ts';
+import { writeCanonical } from '../live/live.ts';
+import { LiveAnswer } from '../live/live-answer.ts';
+import type { LiveStream } from '../live/live-stream.ts';
+import { Run } from '../operation.ts';
+import { keyOf } from '../request.ts';
+import type { GraphQLOptions } from '../route.ts';
+import { type Endpoint, SocketConnection } from './connection.ts';
 
 const tickInterval = 5_000;
-/** Names the operation of an inner request. Its values cannot be guessed, so no client has one. */
-const operationHeader = 'x-socket-operation';
 
 export type SocketConfig = OriginConfig & { readonly maxSockets: number };
 
-/**
- * Each operation is a request of its own to the endpoint, so that every rule of requests holds for it: admission, rate
- * limit, trusted documents, limits, metrics, log. Not the server of graphql-ws, only its messages: it encodes an answer
- * again for each subscriber, and cannot end an operation that waits.
- */
+type Handshake = Pick<FastifyRequest, 'headers' | 'host' | 'ip' | 'log' | 'protocol'>;
+
+/** An operation as the request that it would be over HTTP. */
+type SocketRequest = Handshake &
+  Pick<FastifyRequest, 'method' | 'operationName' | 'signal' | 'url' | 'viewer'> &
+  Pick<Answered, 'routeOptions'> &
+  Pick<Admissible, 'raw'>;
+
 export class Sockets {
   readonly #upgrades;
   readonly #server = new WebSocketServer({
@@ -35,70 +45,53 @@ export class Sockets {
   } as ServerOptions);
   readonly #connections = new Set<SocketConnection>();
   readonly #places: Places;
-  /** Inner requests. */
-  readonly #asked = new Map<
-    unknown,
-    { readonly place: Place; readonly operation: SocketOperation | undefined }
-  >();
 
   constructor(
     private readonly app: FastifyInstance,
     private readonly path: string,
-    private readonly config: SocketConfig,
+    private readonly options: GraphQLOptions,
   ) {
     this.#upgrades = routeHandshakes(app, path);
-    this.#places = new Places({ places: config.maxSockets, bytes: shareOfHeap() });
+    this.#places = new Places({ places: options.config.maxSockets, bytes: shareOfHeap() });
     this.#server.on('wsClientError', () => {
       throw transportNotAvailable(true);
-    });
-    app.addHook('onRequest', (request, _reply, done) => {
-      const operation = this.#asked.get(request.headers[operationHeader])?.operation;
-      if (operation) {
-        operation.leave = () => request.raw.socket.emit('close');
-        request.body = operation.takePayload();
-        request.deliverEvents = (events) => operation.deliver(events);
-      }
-      done();
-    });
-    app.addHook('preHandler', (request, _reply, done) => {
-      const asked = this.#asked.get(request.headers[operationHeader]);
-      asked?.place.moveTo(new RequestCaller(request).sender);
-      done();
     });
     const timer = setInterval(() => {
       for (const connection of this.#connections) connection.tick();
     }, tickInterval).unref();
-    app.addHook('preClose', async () => {
-      for (const connection of this.#connections) connection.drain();
-    });
     app.addHook('onClose', async () => clearInterval(timer));
+  }
+
+  /** Closes each connection behind the answers to what it has begun. */
+  drain(): void {
+    for (const connection of this.#connections) connection.drain();
   }
 
   /** Opens the connection of an admitted handshake. @throws HttpError 400, 403 or 503 */
   open(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const { raw, headers } = request;
-    const { corsOrigins } = this.config;
+    const { raw, headers, host, ip, log, protocol } = request;
+    const { config } = this.options;
     const upgrade = this.#upgrades.get(raw);
     const protocols = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim());
     if (!upgrade || !protocols?.includes(GRAPHQL_TRANSPORT_WS_PROTOCOL)) {
       throw transportNotAvailable(true);
     }
-    const isTrusted = isFromTrustedOrigin(request, this.config);
+    const isTrusted = isFromTrustedOrigin(request, config);
     // CORS does not hold for WebSockets: any page could read what it keeps from them.
-    if (headers.origin !== undefined && !isTrusted && !corsOrigins.includes('*')) {
+    if (headers.origin !== undefined && !isTrusted && !config.corsOrigins.includes('*')) {
       throw originNotAllowed();
     }
     const { sender } = new RequestCaller(request);
     let connection: SocketConnection | undefined;
-    const place = this.#places.take(sender, bytesOfHead(raw), () => connection?.makeRoom());
+    const kept = bytesOfHead(raw);
+    const place = this.#places.take(sender, kept, () => connection?.makeRoom());
     if (!place) throw tooManySockets();
     upgrade.socket.once('close', () => place.release());
-    const ask = this.#askAs(request, isTrusted, place);
-    const { log } = request;
-    const onFailure = (err: unknown) => log.error({ err }, 'unexpected error');
+    const handshake = { headers: headersFor(request, isTrusted), host, ip, log, protocol };
+    const endpoint = this.#endpointFor(handshake, place);
     // In this turn: what the library refuses is thrown from here.
     this.#server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
-      const opened = new SocketConnection(socket, ask, onFailure, place, bytesOfHead(raw));
+      const opened = new SocketConnection(socket, endpoint, place, kept);
       connection = opened;
       this.#connections.add(opened);
       upgrade.socket.on('data', ({ length }) => opened.onBytes(length));
@@ -111,19 +104,78 @@ export class Sockets {
     return reply;
   }
 
-  #askAs(request: FastifyRequest, isTrusted: boolean, place: Place): Ask {
-    const { remoteAddress = '' } = request.raw.socket;
-    const own = headersFor(request, isTrusted);
-    return (parameters, operation) => {
-      const key = randomUUID();
-      const headers = { ...own, ...parameters, [operationHeader]: key };
-      const method = operation ? 'POST' : 'OPTIONS';
-      const asked = { url: this.path, remoteAddress, headers, method } as const;
-      this.#asked.set(key, { place, operation });
-      // It fails when it is cut off: the gateway is stopped, say.
-      const answer = this.app.inject(asked).catch(() => ({ statusCode: 503, body: '' }));
-      return answer.finally(() => this.#asked.delete(key));
+  #endpointFor(handshake: Handshake, place: Place): Endpoint {
+    const never = new AbortController().signal;
+    let { headers } = handshake;
+    const requestFor = (signal: AbortSignal): SocketRequest => ({
+      ...handshake,
+      ...{ headers, signal, viewer: undefined, operationName: undefined },
+      ...{ method: 'POST', url: this.path, routeOptions: { url: this.path } },
+      // What is repeated in the handshake was refused there.
+      raw: { rawHeaders: [] },
+    });
+    return {
+      connect: async (parameters) => {
+        headers = { ...headers, ...parameters };
+        // The credentials of the handshake have been judged.
+        if (Object.keys(parameters).length === 0) return;
+        await this.#admit(requestFor(never), place);
+      },
+      answer: (params, signal) => this.#answer(requestFor(signal), params, place),
+      fail: (error) => handshake.log.error({ err: error }, 'unexpected error'),
     };
+  }
+
+  /** @throws HttpError */
+  async #admit(request: SocketRequest, place: Place): Promise<void> {
+    const begun = performance.now();
+    try {
+      request.viewer = await this.options.admit(request, { headers: () => {} });
+      place.moveTo(new RequestCaller(request).sender);
+    } catch (error) {
+      const refused = toHttpError(this.app, request.log, error);
+      this.#observe(request, refused.status, begun);
+      throw refused;
+    }
+  }
+
+  async #answer(
+    request: SocketRequest,
+    params: GraphQLParams,
+    place: Place,
+  ): Promise<LiveStream | LiveAnswer> {
+    const begun = performance.now();
+    try {
+      await this.#admit(request, place);
+    } catch (error) {
+      const refused = error as HttpError;
+      // The credential of a connection is fixed.
+      if (refused.status === 401) throw refused;
+      return LiveAnswer.refusal(refused);
+    }
+    const { engine, live } = this.options;
+    const caller = new RequestCaller(request);
+    // Not as JSON, in which 1e400 would be null.
+    const run = new Run(encodingOf(eventType, keyOf(`ws ${writeCanonical(params)}`)), caller);
+    run.openLive = (operation, variables) => live.open(operation, variables, caller, 'ws');
+    let status = 200;
+    try {
+      const { answer } = await engine.serve<EncodedAnswer>(run, { params });
+      return run.answers ?? LiveAnswer.of(answer, true);
+    } catch (error) {
+      const refused = toHttpError(this.app, request.log, error);
+      status = refused.status;
+      return LiveAnswer.refusal(refused);
+    } finally {
+      request.operationName = run.operationName;
+      this.#observe(request, status, begun);
+    }
+  }
+
+  /** Logs and counts it as the request that it would be over HTTP, unless its client has left it. */
+  #observe(request: SocketRequest, status: number, begun: number): void {
+    if (request.signal.aborted) return;
+    this.options.observe(request, status, performance.now() - begun);
   }
 }
 
@@ -138,6 +190,5 @@ function headersFor({ headers }: FastifyRequest, isTrusted: boolean): IncomingHt
     if (name === 'cookie') return isTrusted;
     return name === 'authorization' ? isTrusted || !isByPage : !ofHandshake.test(name);
   });
-  const accept = 'text/event-stream';
-  return { 'user-agent': undefined, ...Object.fromEntries(kept), accept };
+  return Object.fromEntries(kept);
 }
