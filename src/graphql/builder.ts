@@ -5,7 +5,7 @@ import RelayPlugin from '@pothos/plugin-relay';
 import { type ASTNode, Kind } from 'graphql';
 import type PrismaTypes from '../generated/pothos-types.ts';
 import { getDatamodel } from '../generated/pothos-types.ts';
-import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
+import { formatTimestamp, parseWithOffset } from '../outfits/timestamps.ts';
 import type { Context } from './context.ts';
 import { badUserInput } from './errors.ts';
 
@@ -64,17 +64,4 @@ function readDateTime(value: unknown, node?: ASTNode): bigint {
     'A DateTime is an RFC 3339 timestamp such as "2024-05-01T09:30:00.000000Z", with at most six digits of fraction.',
     node,
   );
-}
-
-/** @see https://www.rfc-editor.org/rfc/rfc3339#section-5.6 */
-function parseWithOffset(text: string): bigint | undefined {
-  if (text.length > 100) return undefined;
-  const match = /^(.{10}t.*?)(?:z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i.exec(text);
-  if (!match) return undefined;
-  const [, local = '', sign = '+', hours = 0, minutes = 0] = match;
-  // .NET writes seven digits.
-  const exact = local.replace(/(\.\d{6})0+$/, '$1');
-  const micros = parseTimestamp(`${exact.toUpperCase()}Z`);
-  const offset = BigInt(`${sign}${60 * Number(hours) + Number(minutes)}`) * 60_000_000n;
-  return micros === undefined ? undefined : micros - offset;
 }

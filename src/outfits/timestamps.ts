@@ -31,3 +31,18 @@ export function parseTimestamp(text: string): bigint | undefined {
   if (new Date(milliseconds).toISOString() !== whole) return undefined;
   return BigInt(milliseconds) * 1000n + BigInt(fraction.padEnd(6, '0'));
 }
+
+/**
+ * Parses RFC 3339 with any offset; zeros behind six digits of fraction are ignored, as .NET writes seven digits.
+ * @see https://www.rfc-editor.org/rfc/rfc3339#section-5.6
+ */
+export function parseWithOffset(text: string): bigint | undefined {
+  if (text.length > 100) return undefined;
+  const match = /^(.{10}t.*?)(?:z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i.exec(text);
+  if (!match) return undefined;
+  const [, local = '', sign = '+', hours = 0, minutes = 0] = match;
+  const exact = local.replace(/(\.\d{6})0+$/, '$1');
+  const micros = parseTimestamp(`${exact.toUpperCase()}Z`);
+  const offset = BigInt(`${sign}${60 * Number(hours) + Number(minutes)}`) * 60_000_000n;
+  return micros === undefined ? undefined : micros - offset;
+}

@@ -39,7 +39,7 @@ const stored = async (id: number) => {
 
 test('a user who signs up in the old service exists here at the first request, and may write', async () => {
   const { askAs } = await open();
-  const user = { id: 501, username: 'new-one', first_name: 'Ada', last_name: 'L.' };
+  const user = { id: 501, username: 'new.one+x@example.com', first_name: 'Ada', last_name: 'L.' };
   const like = `mutation { likeOutfit(id: "${outfitId(1)}") { outfit { viewerHasLiked } } }`;
   expect(await askAs(user, like)).toEqual({
     data: { likeOutfit: { outfit: { viewerHasLiked: true } } },
@@ -54,7 +54,7 @@ test('a new name follows; what is missing or invalid stays, and what is equal wr
   await askAs({ id: 502, username: 'ann', first_name: 'Ann', avatar_key: avatarKey });
   const before = await stored(502);
   await askAs({ id: 502, username: 'ann', avatar_key: 'https://elsewhere/x.png' });
-  for (const username of ['', 'a b', 'a\u0000', 7, undefined, 'x'.repeat(300)]) {
+  for (const username of ['', 'a\u0000', 7, undefined, 'x'.repeat(300)]) {
     await askAs({ id: 502, username });
   }
   expect(await stored(502)).toEqual(before);

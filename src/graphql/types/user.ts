@@ -1,4 +1,5 @@
 // User: user(...).
+import { parseUrl } from '../../config.ts';
 import { builder } from '../builder.ts';
 import { badUserInput } from '../errors.ts';
 import { globalIdOf, Node, readGlobalId } from './node.ts';
@@ -15,8 +16,9 @@ export const User = builder.prismaObject('User', {
     avatarUrl: t.string({
       nullable: true,
       description: 'Absolute URL of the avatar, or null.',
+      // An import may have brought a whole URL.
       resolve: ({ avatarKey }, _args, { config }) =>
-        avatarKey === '' ? null : `${config.mediaUrl}/${avatarKey}`,
+        avatarKey === '' ? null : (parseUrl(avatarKey)?.href ?? `${config.mediaUrl}/${avatarKey}`),
     }),
     username: t.exposeString('username'),
     firstName: t.exposeString('firstName'),

@@ -11,7 +11,7 @@ const text = z
 
 /** A user as the listing writes one. Fields that are missing or invalid are left as they are. */
 const userFields = z.object({
-  username: text.regex(/^[\p{L}\p{M}\p{N}_-]+$/u),
+  username: text.min(1),
   first_name: text.optional().catch(undefined),
   last_name: text.optional().catch(undefined),
   avatar_key: z.string().regex(avatarKey).optional().catch(undefined),

@@ -21,6 +21,7 @@ const progress = z.object({
     broken: count,
   }),
   unkept: z.array(z.tuple([z.string(), count])).default([]),
+  outside: z.array(z.tuple([z.string(), count])).default([]),
   /** The last saved outfit. A database without it is another one: the import does not resume. */
   savedId: z.int().optional(),
 });

@@ -24,7 +24,13 @@ import {
 } from '../source/source.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
 import { type Compared, compareOutfits } from './dry-run.ts';
-import { countUnkept, type ImportOutcome, reasonAgainstRemoval, type Unkept } from './outcome.ts';
+import {
+  countOutside,
+  countUnkept,
+  type ImportOutcome,
+  reasonAgainstRemoval,
+  type Unkept,
+} from './outcome.ts';
 import { findNotInSource } from './prune.ts';
 
 /** Pending changes are added to the counts after this many outfits: see docs/counting.md. */
@@ -93,6 +99,7 @@ export async function importOutfits(
 class ImportRun {
   readonly #totals: Progress['totals'];
   readonly #unkept: Unkept;
+  readonly #outside: Unkept;
   readonly #ids = new IdSet();
   readonly #recent: Record<keyof Recent, number[]> = { public: [], private: [] };
   /** Records without a valid id: they may be any. */
@@ -118,6 +125,7 @@ class ImportRun {
   ) {
     this.#totals = { ...(resume?.totals ?? nothing) };
     this.#unkept = new Map(resume?.unkept);
+    this.#outside = new Map(resume?.outside);
     this.#bases = resume?.bases ?? options.bases;
     this.#savedId = resume?.savedId;
   }
@@ -193,7 +201,10 @@ class ImportRun {
       const recent = this.#recent[isPrivate ? 'private' : 'public'];
       if (recent.unshift(id) > maxRecent) recent.pop();
     }
-    for (const record of batch.kept) countUnkept(this.#unkept, record);
+    for (const record of batch.kept) {
+      countUnkept(this.#unkept, record);
+      countOutside(this.#outside, record);
+    }
     this.#bases = batch.bases;
     this.#count = batch.count;
     this.#firstCount ??= batch.firstCount ?? batch.count;
@@ -207,6 +218,7 @@ class ImportRun {
       bases: this.#bases,
       totals: this.#totals,
       unkept: [...this.#unkept],
+      outside: [...this.#outside],
       savedId: this.#savedId,
     });
   }
@@ -247,6 +259,7 @@ class ImportRun {
       totals: this.#totals,
       bases: this.#bases,
       unkept: this.#unkept,
+      outside: this.#outside,
       interrupted: this.#isInterrupted,
       notInSource: this.#isWhole
         ? await findNotInSource(

@@ -5,7 +5,7 @@ import { readProperty } from '../../old-listing/page.ts';
 import type { Recent } from '../../old-listing/record-lookup.ts';
 import type { Removed } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
-import { type Bases, fieldNames, shorten, userFieldNames } from '../source/record.ts';
+import { type Bases, fieldNames, findOutside, shorten, userFieldNames } from '../source/record.ts';
 import type { Progress } from './checkpoint.ts';
 import type { Compared } from './dry-run.ts';
 
@@ -13,6 +13,8 @@ export interface ImportOutcome {
   readonly totals: Progress['totals'];
   readonly bases: Bases;
   readonly unkept: Unkept;
+  /** Fields of saved records that the contract does not allow. */
+  readonly outside: Unkept;
   readonly interrupted: boolean;
   /** Outfits of the database that the source does not have; undefined: it was not read completely. */
   readonly notInSource: IdSet | undefined;
@@ -107,30 +109,49 @@ export function describeOutcome(outcome: ImportOutcome, options: OutcomeOptions)
 }
 
 function describeSource(
-  { bases, unkept }: { readonly bases: Bases; readonly unkept: Unkept },
+  { bases, unkept, outside }: Pick<ImportOutcome, 'bases' | 'unkept' | 'outside'>,
   config: OutcomeOptions['config'],
 ): string[] {
   const lines: string[] = [];
   const settings = [
-    bases.media !== undefined && bases.media !== config.mediaUrl && `MEDIA_URL=${bases.media}`,
-    bases.video !== undefined && bases.video !== config.videoUrl && `VIDEO_URL=${bases.video}`,
+    bases.media !== undefined &&
+      bases.media !== config.mediaUrl &&
+      `MEDIA_URL=${absolute(bases.media)}`,
+    bases.video !== undefined &&
+      bases.video !== config.videoUrl &&
+      `VIDEO_URL=${absolute(bases.video)}`,
   ].filter((setting) => setting !== false);
   if (settings.length > 0) {
     lines.push(`To serve the URLs of the source, set ${settings.join(' and ')}.`);
   }
-  if (unkept.size > 0) {
-    const fields = [...unkept].map(
+  const name = (fields: Unkept) => {
+    const named = [...fields].map(
       ([name, number]) => `${name} (${formatNumber(number)} record${number === 1 ? '' : 's'})`,
     );
-    lines.push(`Fields that are not kept: ${listFirst(fields, unkept.size, 20)}.`);
-  }
+    return listFirst(named, named.length, 20);
+  };
+  if (outside.size > 0) lines.push(`Saved, but outside of the contract: ${name(outside)}.`);
+  if (unkept.size > 0) lines.push(`Fields that are not kept: ${name(unkept)}.`);
   return lines;
 }
+
+/** A source may have addresses without a host. */
+const absolute = (base: string) => (/^https?:/.test(base) ? base : `https://<host>${base}`);
 
 /** Distinct names that are counted: a source may have another one in each record. */
 const maxCounted = 1_000;
 
+/** Numbers of records by the names of fields. */
 export type Unkept = Map<string, number>;
+
+/** The first value of each field is in its name. */
+export function countOutside(outside: Unkept, record: unknown): void {
+  for (const [name, value] of findOutside(record)) {
+    const known = [...outside.keys()].find((key) => key.startsWith(`${name} such as `));
+    const key = known ?? `${name} such as ${shorten(value)}`;
+    outside.set(key, (outside.get(key) ?? 0) + 1);
+  }
+}
 
 export function countUnkept(unkept: Unkept, record: unknown): void {
   const add = (holder: unknown, savedFields: ReadonlySet<string>, prefix: string) => {

@@ -4,8 +4,8 @@ import { cut } from '../../errors.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import { readProperty } from '../../old-listing/page.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
-import { parseTimestamp } from '../../outfits/timestamps.ts';
-import { avatarKey, devices, imageKey, uuid, videoKey } from '../../outfits/writes/input.ts';
+import { parseTimestamp, parseWithOffset } from '../../outfits/timestamps.ts';
+import { avatarKey, devices, imageKey, videoKey } from '../../outfits/writes/input.ts';
 import type { LikeRow } from '../../outfits/writes/likes.ts';
 
 /** Base URLs of the files of a source; undefined until a record has one. */
@@ -32,9 +32,9 @@ const textLike = (pattern: RegExp, allowed: string) => z.string(allowed).regex(p
 // PostgreSQL refuses NUL, and a lone surrogate would become U+FFFD.
 const text = textLike(/^[^\0\p{Surrogate}]*$/u, 'text without NUL characters and lone surrogates');
 
-const timestampFormat = 'a UTC timestamp such as "2024-02-29T12:34:56.123456Z"';
+const timestampFormat = 'a timestamp such as "2024-02-29T12:34:56.123456Z"';
 const timestamp = z.string(timestampFormat).transform((value, context) => {
-  const micros = parseTimestamp(value);
+  const micros = parseWithOffset(value);
   if (micros !== undefined) return micros;
   context.addIssue(timestampFormat);
   return z.NEVER;
@@ -45,20 +45,20 @@ const id = integer(-2147483648);
 const user = z.object(
   {
     id,
-    avatar_key: textLike(avatarKey, '"" or "avatars/<uuid>.<jpeg|png|gif>"'),
-    username: textLike(/^[\p{L}\p{M}\p{N}_-]+$/u, 'letters, digits, "-" and "_", at least one'),
+    avatar_key: text,
+    username: textLike(/^[^\0\p{Surrogate}]+$/u, 'a text that is not empty'),
     first_name: text,
     last_name: text,
   },
   object,
 );
 
-/** An absolute URL below `base`, which becomes the key. */
-const urlOf = (base: string | undefined, keyPattern: RegExp, shape: string, or = '') => {
-  const allowed = `${or}"${base ?? '<base>'}/${shape}"`;
+/** A URL below `base`: what is behind that is the key, and is served behind MEDIA_URL or VIDEO_URL. */
+const urlOf = (base: string | undefined, or = '') => {
+  const allowed = `${or}"${base ?? '<base>'}/<path of the file>"`;
   return z.string(allowed).transform((value, context) => {
     const key = base !== undefined && value.startsWith(`${base}/`) && value.slice(base.length + 1);
-    if (key && keyPattern.test(key)) return key;
+    if (key && /^[^\s\0\p{Surrogate}]+$/u.test(key)) return key;
     context.addIssue(allowed);
     return z.NEVER;
   });
@@ -74,24 +74,51 @@ const outfit = (bases: Bases, firstId = Number.POSITIVE_INFINITY) =>
       id: id.lt(firstId, below(firstId)),
       title: text,
       description: text,
-      image_key: urlOf(bases.media, imageKey, 'outfits/<uuid>.<jpeg|png>'),
-      image_original_url: urlOf(bases.media, imageKey, 'outfits/<uuid>.<jpeg|png>'),
+      image_key: urlOf(bases.media),
+      image_original_url: urlOf(bases.media),
       complete: boolean,
       likes: integer(0),
       user,
       quality: integer(-2147483648),
       private: boolean,
       background_image: z.null('null'),
-      background_color: textLike(/^(?:|#[0-9a-f]{3}|#[0-9a-f]{6})$/, '"", "#rgb" or "#rrggbb"'),
-      video: urlOf(bases.video, videoKey, 'outfits_videos/<uuid>.mp4', 'null or ').nullable(),
+      background_color: textLike(
+        /^(?:|#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8}))$/i,
+        '"" or a hex colour such as "#rrggbb"',
+      ),
+      video: urlOf(bases.video, 'null or ').nullable(),
       play_video: boolean,
       created: timestamp,
       modified: timestamp,
-      creation_device: z.enum(devices, '"ios", "android" or "web"'),
-      modification_device: z.enum(['', ...devices], '"", "ios", "android" or "web"'),
+      creation_device: text,
+      modification_device: text,
     },
     object,
   );
+
+const timestampPattern = { test: (value: string) => parseTimestamp(value) !== undefined };
+
+/** What the contract says of texts that are stored and served as they are, also where they do not follow it. */
+const contract: Readonly<Record<string, { test(value: string): boolean }>> = {
+  image_key: new RegExp(`/${imageKey.source.slice(1)}`),
+  image_original_url: new RegExp(`/${imageKey.source.slice(1)}`),
+  'user.avatar_key': avatarKey,
+  'user.username': /^[\p{L}\p{M}\p{N}_-]+$/u,
+  background_color: /^(?:|#[0-9a-f]{3}|#[0-9a-f]{6})$/,
+  video: new RegExp(`/${videoKey.source.slice(1)}`),
+  created: timestampPattern,
+  modified: timestampPattern,
+  creation_device: new RegExp(`^(?:${devices.join('|')})$`),
+  modification_device: new RegExp(`^(?:|${devices.join('|')})$`),
+};
+
+/** Fields of a valid record that the contract does not allow, with their values. */
+export function findOutside(record: unknown): (readonly [name: string, value: string])[] {
+  return Object.entries(contract).flatMap(([name, pattern]) => {
+    const value = name.split('.').reduce<unknown>(readProperty, record);
+    return typeof value === 'string' && !pattern.test(value) ? [[name, value] as const] : [];
+  });
+}
 
 export const fieldNames: ReadonlySet<string> = new Set(Object.keys(outfit({}).shape));
 export const userFieldNames: ReadonlySet<string> = new Set(Object.keys(user.shape));
@@ -174,17 +201,19 @@ function toUser({ id, avatar_key, username, first_name, last_name }: z.output<ty
 
 /** Adds the missing bases: the most common ones, so that a broken first record does not decide. */
 export function findBases(given: Bases, records: readonly unknown[]): Bases {
-  const read = (field: string) => records.map((record) => readProperty(record, field));
+  const find = (place: string, fields: readonly string[]) => {
+    const urls = fields.flatMap((field) => records.map((record) => readProperty(record, field)));
+    // Before the place of the contract, or else of all that is behind the host.
+    return (
+      mostCommonBase(urls, new RegExp(`^((?:https?:/)?/[^\\s?#]*[^\\s?#/])/${place}/`)) ??
+      mostCommonBase(urls, /^(https?:\/\/[^\s?#/]+|(?=\/))\//)
+    );
+  };
   return {
-    media:
-      given.media ??
-      mostCommonBase([...read('image_key'), ...read('image_original_url')], imageUrl),
-    video: given.video ?? mostCommonBase(read('video'), videoUrl),
+    media: given.media ?? find('outfits', ['image_key', 'image_original_url']),
+    video: given.video ?? find('outfits_videos', ['video']),
   };
 }
-
-const imageUrl = new RegExp(`^(https?://[^\\s?#]*[^\\s?#/])/outfits/${uuid}\\.(?:jpeg|png)$`);
-const videoUrl = new RegExp(`^(https?://[^\\s?#]*[^\\s?#/])/outfits_videos/${uuid}\\.mp4$`);
 
 function mostCommonBase(urls: readonly unknown[], pattern: RegExp): string | undefined {
   const votes = new Map<string, number>();
