@@ -11,7 +11,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // npm run test:soak, test:faults, test:versions and test:browser have configurations of their own.
-    exclude: ['test/clients/**', 'test/**/*.{browser,faults,soak,versions}.test.ts'],
+    exclude: ['test/**/*.{browser,faults,soak,versions}.test.ts'],
     provide: { lane: 'fast' },
     setupFiles: ['test/support/setup.ts'],
     // Each file would load all modules anew, a tenth of the time.

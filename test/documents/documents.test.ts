@@ -57,6 +57,22 @@ test('the table of docs/graphql.md has every error code, and no other', () => {
   expect(listed.length).toBeGreaterThan(30);
 });
 
+test('code on a page that names a file of examples/ is in that file', () => {
+  const wrong: string[] = [];
+  let count = 0;
+  for (const page of ['docs/clients.md', 'docs/writing.md']) {
+    const blocks = read(page).matchAll(/^( *)```\w+ title="(examples\/[^"]+)"\n(.*?)^ *```$/gms);
+    for (const [, indent = '', path = '', code = ''] of blocks) {
+      const file = read(path);
+      const parts = code.replace(new RegExp(`^${indent}`, 'gm'), '').split(/^\/\/ …$/m);
+      for (const part of parts) if (!file.includes(part.trim())) wrong.push(`${page}: ${path}`);
+      count += 1;
+    }
+  }
+  expect(wrong).toEqual([]);
+  expect(count).toBeGreaterThan(10);
+});
+
 describe('what a page says that is printed', () => {
   test('has content', () => {
     const outputs = pages.flatMap((name) => readPage(name).steps).filter(({ output }) => output);

@@ -14,11 +14,7 @@ export default mergeConfig(
   { ...base, test: { ...base.test, include: [], exclude: [], provide: {} } },
   defineConfig({
     test: {
-      include: [
-        ...files.map((name) => `test/${name}.test.ts`),
-        'test/clients/*.test.ts',
-        'test/**/*.soak.test.ts',
-      ],
+      include: [...files.map((name) => `test/${name}.test.ts`), 'test/**/*.soak.test.ts'],
       provide: { lane: 'soak' },
       testTimeout: 600_000 * Number(process.env['SOAK_TIMES'] ?? 1),
     },
