@@ -4,7 +4,7 @@ CREATE FUNCTION add_changes_to_outfit_buckets(upto pg_snapshot) RETURNS boolean
 LANGUAGE sql AS $$
   WITH deltas AS MATERIALIZED (
     SELECT o.ordering, m.value, m.id, sum(m.public) AS public, sum(m.private) AS private
-    FROM outfit_orderings o CROSS JOIN LATERAL pending_outfit_deltas(o.ordering) m
+    FROM outfit_orderings o CROSS JOIN LATERAL pending_outfit_deltas(o.ordering, pg_snapshot_xmax(upto)) m
     WHERE pg_visible_in_snapshot(m.xid, upto)
     GROUP BY 1, 2, 3 HAVING sum(m.public) <> 0 OR sum(m.private) <> 0
   ), moved AS MATERIALIZED (

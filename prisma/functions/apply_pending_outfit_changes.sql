@@ -6,7 +6,6 @@ CREATE FUNCTION apply_pending_outfit_changes(batch integer DEFAULT 100000, OUT a
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   state outfit_counts_state;
-  latest pg_snapshot;
   upto pg_snapshot;
   last xid8;
 BEGIN
@@ -16,17 +15,16 @@ BEGIN
   -- Lock order of TRUNCATE: the tables first, then the row of outfit_counts_state.
   LOCK TABLE outfits, outfit_like_counts IN ACCESS SHARE MODE;
   SELECT * INTO state FROM outfit_counts_state FOR UPDATE SKIP LOCKED;
+  applied := 0;
+  is_done := true;
   IF NOT FOUND THEN
-    applied := 0;
-    is_done := true;
     RETURN;
   END IF;
   IF is_outfit_snapshot_restored() THEN
     PERFORM adopt_restored_outfit_changes();
     SELECT * INTO state FROM outfit_counts_state;
   END IF;
-  latest := outfit_snapshot();
-  upto := latest;
+  upto := outfit_snapshot();
   SELECT c.xid INTO last FROM outfit_changes c
   WHERE c.xid >= pg_snapshot_xmax(state.snapshot) ORDER BY c.xid OFFSET greatest(batch - 1, 0) LIMIT 1;
   IF FOUND AND last < pg_snapshot_xmax(upto) THEN
@@ -35,10 +33,10 @@ BEGIN
     upto := format('%s:%s:%s', least(pg_snapshot_xmin(upto), last), last,
       (SELECT string_agg(xid::text, ',' ORDER BY xid) FROM pg_snapshot_xip(upto) AS xid WHERE xid < last));
   END IF;
-  SELECT count(*) INTO applied FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
+  SELECT count(*) INTO applied FROM pending_outfit_changes(pg_snapshot_xmax(upto)) c WHERE pg_visible_in_snapshot(c.xid, upto);
   IF applied >= 10000 AND (SELECT count(*) FROM (SELECT FROM outfits LIMIT 2 * applied) limited) < 2 * applied THEN
     -- More changes than half of the outfits: a recount is cheaper, and applies all of them.
-    upto := latest;
+    upto := outfit_snapshot();
     last := NULL;
     SELECT count(*) INTO applied FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
     UPDATE outfit_counts_state SET snapshot = upto;

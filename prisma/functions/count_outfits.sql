@@ -1,6 +1,6 @@
 -- The number of public outfits, or of all.
 CREATE FUNCTION count_outfits(with_private boolean) RETURNS bigint
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET jit = off AS $$
 BEGIN
   RETURN (
     SELECT coalesce(sum(counted.public + CASE WHEN with_private THEN counted.private ELSE 0 END), 0)

@@ -14,13 +14,10 @@ BEGIN
     INSERT INTO outfit_texts
     VALUES (NEW.id, outfit_text(NEW.title, NEW.description), outfit_hashtags(NEW.title || E'\n' || NEW.description))
     ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded, hashtags = excluded.hashtags;
-  ELSIF TG_OP = 'DELETE' THEN
+  ELSE
     -- A statement may delete outfits and reuse their ids; this can run after the new texts are inserted.
     DELETE FROM outfit_texts t USING removed
     WHERE t.outfit_id = removed.id AND NOT EXISTS (SELECT FROM outfits o WHERE o.id = removed.id);
-  ELSE
-    -- Not TRUNCATE: deadlock with readers that have locked the texts and wait for the outfits.
-    DELETE FROM outfit_texts;
   END IF;
   RETURN NULL;
 END $$;

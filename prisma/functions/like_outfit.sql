@@ -1,14 +1,14 @@
--- Likes or unlikes an outfit, and adjusts the number of likes. Idempotent for each user; what changes nothing writes
--- nothing. Returns the outfit with its new number and its user, because the calling statement's snapshot does not show
--- them. Returns no row when there is no such outfit, or when it is private, of another user, and not `sees_private`.
--- Imported likes stay in the number: only differences are added.
--- Lock order as in a DELETE of the outfit, to avoid deadlocks: the outfit first (FOR KEY SHARE, as the foreign key does
--- anyway), then its number, then the like. Whoever changes `private` holds the number until the commit: so the last
--- SELECT, of one snapshot, returns what its condition has judged.
+-- Likes or unlikes an outfit, and adjusts the number of likes. Idempotent for each user; what changes nothing writes nothing.
+-- Returns the outfit with its new number and its user, which the snapshot of the calling statement does not show; no row when
+-- there is no such outfit, or when it is private, of another user, and not `sees_private`. Lock order as in a DELETE of the
+-- outfit, to avoid deadlocks: the outfit first (FOR KEY SHARE, as the foreign key does anyway), then its number, then the
+-- like. Whoever changes `private` holds the number until the commit: so the last SELECT, of one snapshot, returns what its
+-- condition has judged.
 CREATE FUNCTION like_outfit(which integer, who integer, liked boolean, sees_private boolean, OUT outfit outfits, OUT likes integer, OUT owner users)
 RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 DECLARE
   step integer := CASE WHEN liked THEN 1 ELSE -1 END;
+  most_likes CONSTANT integer := 2147483647;
   -- Null: the number was not changed.
   is_visible boolean;
   is_written boolean := false;
@@ -20,7 +20,7 @@ BEGIN
     PERFORM FROM outfits o WHERE o.id = which FOR KEY SHARE;
     -- A like above the maximum is not stored: an unlike would subtract it.
     UPDATE outfit_like_counts l SET likes = l.likes + step
-    WHERE FOUND AND l.id = which AND l.likes + step::bigint BETWEEN 0 AND 2147483647
+    WHERE FOUND AND l.id = which AND l.likes + step::bigint BETWEEN 0 AND most_likes
     RETURNING NOT l.private OR l.user_id = who OR sees_private INTO is_visible;
     IF liked AND is_visible AND NOT EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) THEN
       INSERT INTO outfit_likes (outfit_id, user_id, created) VALUES (which, who, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);

@@ -3,10 +3,11 @@ CREATE FUNCTION outfit_triggers() RETURNS TABLE (table_name text, name text, ena
 LANGUAGE sql IMMUTABLE AS $$
   SELECT table_name, name, enabled
   FROM (VALUES
-    ('{outfits,outfit_like_counts,users}'::text[], '{record_inserted,record_updated,record_deleted}'::text[], 'O'::"char"),
-    ('{outfits,outfit_like_counts,users}', '{record_replicated}', 'R'),
+    ('{outfits,outfit_like_counts}'::text[], '{record_inserted,record_updated,record_deleted}'::text[], 'O'::"char"),
+    ('{outfits,outfit_like_counts}', '{record_replicated}', 'R'),
+    ('{users}', '{record_changed}', 'A'),
     ('{outfits,outfit_like_counts}', '{record_truncated}', 'A'),
     ('{outfits}', '{likes_inserted,likes_updated,likes_deleted}', 'O'),
-    ('{outfits}', '{text_inserted,text_updated,text_deleted,text_truncated}', 'A')
+    ('{outfits}', '{text_inserted,text_updated,text_deleted}', 'A')
   ) AS kinds (table_names, names, enabled), unnest(table_names) AS table_name, unnest(names) AS name
 $$;

@@ -1,6 +1,4 @@
--- Records a statement that writes outfit_like_counts: it only inserts, so writers never wait for each other. The full join is hashed
--- or merged, so a generic plan made for one row is good for a million. SECURITY DEFINER: roles that write outfit_like_counts need no
--- privilege on the changes.
+-- The same for outfit_like_counts.
 CREATE FUNCTION record_outfit_like_counts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET jit = off AS $$
 BEGIN

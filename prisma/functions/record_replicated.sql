@@ -8,23 +8,14 @@ BEGIN
     RETURN NULL;
   END IF;
   PERFORM adopt_restored_outfit_changes() FROM outfit_counts_state WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot);
-  IF TG_TABLE_NAME = 'users' THEN
-    INSERT INTO outfit_changes (xid, old_user_id, new_user_id) VALUES (pg_current_xact_id(), OLD.id, NEW.id);
-    RETURN NULL;
-  END IF;
-  IF TG_TABLE_NAME = 'outfits' AND TG_OP <> 'INSERT' THEN
-    INSERT INTO outfit_changes (xid, outfit_id, old_user_id, old_private, old_created, old_modified)
-    VALUES (pg_current_xact_id(), OLD.id, OLD.user_id, OLD.private, OLD.created, OLD.modified);
-  ELSIF TG_OP <> 'INSERT' THEN
-    INSERT INTO outfit_changes (xid, outfit_id, old_user_id, old_private, old_likes)
-    VALUES (pg_current_xact_id(), OLD.id, OLD.user_id, OLD.private, OLD.likes);
-  END IF;
-  IF TG_TABLE_NAME = 'outfits' AND TG_OP <> 'DELETE' THEN
-    INSERT INTO outfit_changes (xid, outfit_id, new_user_id, new_private, new_created, new_modified)
-    VALUES (pg_current_xact_id(), NEW.id, NEW.user_id, NEW.private, NEW.created, NEW.modified);
-  ELSIF TG_OP <> 'DELETE' THEN
-    INSERT INTO outfit_changes (xid, outfit_id, new_user_id, new_private, new_likes)
-    VALUES (pg_current_xact_id(), NEW.id, NEW.user_id, NEW.private, NEW.likes);
-  END IF;
+  -- Columns that the table lacks are null.
+  INSERT INTO outfit_changes (xid, outfit_id, old_user_id, old_private, old_likes, old_created, old_modified)
+  SELECT pg_current_xact_id(), id, user_id, private, likes, created, modified
+  FROM jsonb_to_record(to_jsonb(OLD)) AS o (id integer, user_id integer, private boolean, likes integer, created bigint, modified bigint)
+  WHERE id IS NOT NULL;
+  INSERT INTO outfit_changes (xid, outfit_id, new_user_id, new_private, new_likes, new_created, new_modified)
+  SELECT pg_current_xact_id(), id, user_id, private, likes, created, modified
+  FROM jsonb_to_record(to_jsonb(NEW)) AS n (id integer, user_id integer, private boolean, likes integer, created bigint, modified bigint)
+  WHERE id IS NOT NULL;
   RETURN NULL;
 END $$;

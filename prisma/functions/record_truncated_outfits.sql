@@ -8,16 +8,14 @@ BEGIN
       MESSAGE = format('%s cannot be truncated at this isolation level, whose snapshot may lack what others have written', TG_TABLE_NAME),
       HINT = 'Use READ COMMITTED, or DELETE FROM outfits.';
   END IF;
-  IF TG_TABLE_NAME = 'outfit_like_counts' THEN
-    IF EXISTS (SELECT FROM outfits) THEN
-      RAISE feature_not_supported USING
-        MESSAGE = 'outfit_like_counts cannot be truncated without outfits', HINT = 'UPDATE outfit_like_counts SET likes = 0.';
-    END IF;
-    RETURN NULL;
+  IF EXISTS (SELECT FROM outfits) THEN
+    RAISE feature_not_supported USING
+      MESSAGE = 'outfit_like_counts cannot be truncated without outfits', HINT = 'UPDATE outfit_like_counts SET likes = 0.';
   END IF;
   PERFORM FROM outfit_counts_state FOR UPDATE;
   -- Not TRUNCATE: deadlock with readers that have locked these tables and wait for the outfits.
   DELETE FROM outfit_like_counts;
+  DELETE FROM outfit_texts;
   PERFORM empty_outfit_buckets();
   WITH gone AS (DELETE FROM outfit_changes)
   UPDATE outfit_counts_state SET snapshot = outfit_snapshot(), prune_snapshot = outfit_snapshot(), prune_snapshot_at = now(),

@@ -1,73 +1,56 @@
--- Finds the bucket with the outfit at offset `skip` of a list in ascending order. Returns its lowest key, and as `skip` the
--- offset in the bucket. A list consists of the public outfits, or of all, and of `own_*`: the keys of a viewer's private
--- outfits, in order. Counts, pending changes and own outfits are added where they are in that order: first by groups, then
--- by the buckets of the group found. Past the end it returns a place in the last bucket where no outfit is.
--- enable_seqscan: the planner takes a third of the changes for pending. Without it, a page of 45,000 outfits read 2,332 blocks
--- of changes that had been applied, instead of 4. jit: the one row of state, read by a disabled scan, looks dear enough for it.
+-- Finds a bucket of a list in ascending order: the one with the outfit at offset `skip`, or the last one that begins with a
+-- lower value than `below`. Returns its key, and how many outfits of the list come before that. A list consists of the
+-- public outfits, or of all, and of `own_*`: the keys of a viewer's private outfits, in order. Counts, pending changes and
+-- own outfits are added, first for each group, then for each bucket of the group found.
 CREATE FUNCTION seek_outfits(
-  of_ordering text, with_private boolean, own_values bigint[], own_ids integer[], INOUT skip bigint, OUT value bigint, OUT id integer
+  of_ordering text, with_private boolean, own_values bigint[], own_ids bigint[], skip bigint, below bigint,
+  OUT preceding bigint, OUT value bigint, OUT id integer
 )
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   of_groups boolean;
-  current record;
   pending_values bigint[];
-  pending_ids integer[];
-  pending_sizes bigint[];
-  -- The end of the group found, above all keys before it is.
-  end_value bigint := 9223372036854775807;
-  end_id bigint := 2147483648;
-  -- The outfits before the group or bucket found, and the first pending change and own outfit in it.
-  passed bigint := 0;
-  first_pending integer := 1;
-  first_own integer := 1;
-  -- The same for the next one.
-  total bigint;
-  next_pending integer;
-  next_own integer;
+  pending_ids bigint[];
+  pending_sums bigint[];
+  -- In the buckets before the group found, without pending changes and own outfits.
+  counted bigint := 0;
+  -- The key after the group found.
+  end_value bigint;
+  end_id bigint;
 BEGIN
-  value := -9223372036854775808;
-  id := -2147483648;
+  SELECT l.* INTO value, id, end_value, end_id FROM outfit_key_limits l;
   -- Most reads find nothing pending: a probe of two indexes costs a third of the aggregate over no rows.
   IF EXISTS (SELECT FROM pending_outfit_changes()) THEN
-    SELECT array_agg(m.value), array_agg(m.id), array_agg(m.size) INTO pending_values, pending_ids, pending_sizes
+    SELECT array_agg(m.value), array_agg(m.id), array_agg(m.sum) INTO pending_values, pending_ids, pending_sums
     FROM (
-      SELECT m.value, m.id, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) AS size
-      FROM pending_outfit_deltas(of_ordering) m GROUP BY 1, 2 ORDER BY 1, 2
+      SELECT m.value, m.id, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) OVER list
+      FROM pending_outfit_deltas(of_ordering) m WINDOW list AS (ORDER BY m.value, m.id ROWS UNBOUNDED PRECEDING)
+      ORDER BY m.value, m.id
     ) m;
   END IF;
   FOREACH of_groups IN ARRAY '{true,false}'::boolean[] LOOP
-    total := passed;
-    next_pending := first_pending;
-    next_own := first_own;
-    FOR current IN
-      SELECT b.from_value, b.from_id, b.public + CASE WHEN with_private THEN b.private ELSE 0 END AS size
-      FROM outfit_buckets b
-      WHERE b.ordering = of_ordering AND b.is_group = of_groups
-        AND (b.from_value, b.from_id) >= (value, id) AND (b.from_value, b.from_id) < (end_value, end_id)
-      ORDER BY b.from_value, b.from_id
-    LOOP
-      -- What lies before this one belongs to those before.
-      WHILE (pending_values[next_pending], pending_ids[next_pending]) < (current.from_value, current.from_id) LOOP
-        total := total + pending_sizes[next_pending];
-        next_pending := next_pending + 1;
-      END LOOP;
-      WHILE (own_values[next_own], own_ids[next_own]) < (current.from_value, current.from_id) LOOP
-        total := total + 1;
-        next_own := next_own + 1;
-      END LOOP;
-      IF total > skip THEN
-        end_value := current.from_value;
-        end_id := current.from_id;
-        EXIT;
-      END IF;
-      passed := total;
-      first_pending := next_pending;
-      first_own := next_own;
-      value := current.from_value;
-      id := current.from_id;
-      total := total + current.size;
-    END LOOP;
+    -- Materialized: the functions below would copy a variable at each call.
+    WITH sorted AS MATERIALIZED (SELECT own_values, own_ids, pending_values, pending_ids, pending_sums)
+    SELECT b.* INTO counted, preceding, value, id, end_value, end_id
+    FROM (
+      SELECT b.counted, b.counted + coalesce(own.preceding, 0) + coalesce(s.pending_sums[pending.preceding], 0) AS preceding,
+        b.from_value, b.from_id, b.to_value, b.to_id
+      FROM sorted s
+      CROSS JOIN (
+        SELECT b.from_value, b.from_id,
+          lead(b.from_value, 1, end_value) OVER list AS to_value, lead(b.from_id::bigint, 1, end_id) OVER list AS to_id,
+          counted + sum(b.public + CASE WHEN with_private THEN b.private ELSE 0 END) OVER list
+            - b.public - CASE WHEN with_private THEN b.private ELSE 0 END AS counted
+        FROM outfit_buckets b
+        WHERE b.ordering = of_ordering AND b.is_group = of_groups
+          AND (b.from_value, b.from_id) >= (value, id) AND (b.from_value, b.from_id) < (end_value, end_id)
+        WINDOW list AS (ORDER BY b.from_value, b.from_id)
+      ) b
+      CROSS JOIN outfit_keys_before(s.own_values, s.own_ids, b.from_value, b.from_id) own
+      CROSS JOIN outfit_keys_before(s.pending_values, s.pending_ids, b.from_value, b.from_id) pending
+      OFFSET 0 -- The sort would copy the arrays with each row.
+    ) b
+    WHERE b.preceding <= coalesce(skip, 0) OR b.from_value < below
+    ORDER BY b.from_value DESC, b.from_id DESC LIMIT 1;
   END LOOP;
-  skip := skip - passed;
 END $$;

@@ -187,7 +187,7 @@ const missingGrants = `
       SELECT *, bool_or(has AND kind IN ('INSERT', 'UPDATE', 'DELETE')) OVER () AS is_writer FROM (
         SELECT kind, name AS object, writes, has_table_privilege(to_regclass(name), kind) AS has
         FROM (VALUES
-          ('SELECT', '{outfits,users,outfit_likes,outfit_like_counts,outfit_texts,outfit_changes,outfit_orderings,outfit_buckets,outfit_counts_state,_prisma_migrations}', false),
+          ('SELECT', '{outfits,users,outfit_likes,outfit_like_counts,outfit_texts,outfit_changes,outfit_orderings,outfit_buckets,outfit_bucket_ranges,outfit_groups,outfit_key_limits,outfit_counts_state,_prisma_migrations}', false),
           ('INSERT', '{outfits,outfit_like_counts,outfit_likes,idempotency_keys,rate_limits}', true),
           ('UPDATE', '{outfits,outfit_like_counts,rate_limits}', true),
           ('DELETE', '{outfits,outfit_likes,idempotency_keys,rate_limits}', true),

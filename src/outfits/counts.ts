@@ -55,7 +55,7 @@ export async function applyPendingChanges(
 
 /** Returns no row while another process holds the lock. @param isLong the number is not needed again */
 const lockAndCount = (isLong: boolean) => `
-  SELECT count_pending_outfit_changes(${isLong ? 0 : 2_147_483_647}) AS pending
+  SELECT count_pending_outfit_changes(${isLong ? 0 : 'NULL'}) AS pending
   FROM (SELECT pg_try_advisory_xact_lock(72707370) AS locked) mine WHERE locked`;
 
 const applyBatch = `
@@ -150,7 +150,7 @@ const readState = {
 /** Names the table to lock it before the snapshot is taken: TRUNCATE is visible to older snapshots too. */
 const readSample = `
   SELECT ordering, is_group AS "isGroup", from_value AS "fromValue", from_id AS "fromId", counted, found
-  FROM audit_outfit_counts() WHERE (SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0`;
+  FROM check_outfit_counts(1) WHERE (SELECT count(*) FROM (SELECT FROM outfits LIMIT 1) o) >= 0`;
 
 /** Runs `work` repeatedly, never concurrently, with about `pause` milliseconds between runs. */
 function repeat(work: () => Promise<void>, pause: number): { close(): void } {

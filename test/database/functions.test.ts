@@ -35,10 +35,9 @@ test.each(['public', 'a renamed schema'])(
       if (ofServer.includes(name)) continue;
       expect(readFunction(name)).toContain(body);
       const paths = settings.filter((setting: string) => setting.startsWith('search_path='));
-      const ownSchema = name === 'record_row_change' ? 'pg_catalog' : home;
       expect({ name, paths }).toEqual({
         name,
-        paths: isDefiner ? [`search_path=${ownSchema}, pg_temp`] : [],
+        paths: isDefiner ? [`search_path=${home}, pg_temp`] : [],
       });
     }
     expect((await client.query('SELECT check_outfit_triggers()')).rows).toEqual([]);

@@ -177,7 +177,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     ],
     [
       'a trigger that does not fire where it should',
-      ['ALTER TABLE users DISABLE TRIGGER record_updated'],
+      ['ALTER TABLE users DISABLE TRIGGER record_changed'],
     ],
     ['a commit while it does not', ['CREATE TABLE of_others (id int)', 'DROP TABLE of_others']],
     ['its return', ['SELECT enable_outfit_triggers()']],

@@ -111,7 +111,7 @@ test('counts that are wrong are found by recounting samples', async () => {
   await pool.query(insert);
   await pool.query('SELECT apply_pending_outfit_changes()');
   const sample = async () =>
-    (await pool.query('SELECT * FROM audit_outfit_counts() ORDER BY ordering, is_group')).rows;
+    (await pool.query('SELECT * FROM check_outfit_counts(1) ORDER BY ordering, is_group')).rows;
   expect(await sample()).toEqual([]);
   // With what is pending, which the counts do not hold yet.
   await pool.query('UPDATE outfit_like_counts SET likes = id % 5');
@@ -142,7 +142,7 @@ test('wrong counts of one bucket, and of its group, are found by a few samples',
   const kinds = new Set<string>();
   for (let sample = 0; kinds.size < 2; sample++) {
     expect(sample).toBeLessThan(1_000);
-    const { rows } = await client.query('SELECT * FROM audit_outfit_counts()');
+    const { rows } = await client.query('SELECT * FROM check_outfit_counts(1)');
     for (const { ordering, is_group: isGroup } of rows) kinds.add(`${ordering} ${isGroup}`);
   }
   expect([...kinds].sort()).toEqual(['likes false', 'likes true']);

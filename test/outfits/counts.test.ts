@@ -322,7 +322,7 @@ async function compare(client: Queryable, random: Random, pages: number): Promis
       });
     }
     expect((await client.query('SELECT check_outfit_likes()')).rows).toEqual([]);
-    expect((await client.query('SELECT * FROM audit_outfit_counts()')).rows).toEqual([]);
+    expect((await client.query('SELECT * FROM check_outfit_counts(1)')).rows).toEqual([]);
     if (random(10) === 0) await expectRightCounts(client);
     return pages;
   } finally {

@@ -18,8 +18,10 @@ const [, statements = ''] = /```sql\n(.*?)```/s.exec(section) ?? [];
 function withQuality(name: string): string {
   return readFunction(name)
     .replace('CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION')
-    .replace(/\b((?:old_|new_|o\.|n\.|OLD\.|NEW\.)?)modified\b(?!')/g, (found, prefix) =>
-      name === 'pending_outfit_deltas' ? found : `${found}, ${prefix}quality`,
+    .replace(
+      /\b((?:old_|new_|o\.|n\.|OLD\.|NEW\.)?)modified\b(?!')( bigint)?/g,
+      (found, prefix, type = '') =>
+        name === 'pending_outfit_deltas' ? found : `${found}, ${prefix}quality${type}`,
     )
     .replace(/(WHEN 'id' THEN CASE WHEN (old|new)_)/g, "WHEN 'quality' THEN $2_quality $1");
 }

@@ -7,67 +7,47 @@ SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', t
 -- write: it updates one narrow row and three indexes, and none of the outfit. `private` and `user_id` are copies for the
 -- indexes; triggers maintain them.
 CREATE TABLE "outfit_like_counts" (
-    "id" INTEGER NOT NULL,
+    "id" INTEGER PRIMARY KEY,
     "private" BOOLEAN NOT NULL,
     "user_id" INTEGER NOT NULL,
-    "likes" INTEGER NOT NULL,
-
-    CONSTRAINT "outfit_like_counts_pkey" PRIMARY KEY ("id")
+    "likes" INTEGER NOT NULL
 );
 
 -- Read by: pages, keyset pages and ranges by likes.
--- CreateIndex
 CREATE INDEX "outfit_like_counts_private_likes_id_idx" ON "outfit_like_counts"("private", "likes", "id");
-
 -- Read by: the same lists of one user, and a viewer's own private outfits by likes.
--- CreateIndex
 CREATE INDEX "outfit_like_counts_user_id_private_likes_id_idx" ON "outfit_like_counts"("user_id", "private", "likes", "id");
 
 -- Likes that were given here. Likes from before an import are only part of the number.
 CREATE TABLE "outfit_likes" (
-    "outfit_id" INTEGER NOT NULL,
-    "user_id" INTEGER NOT NULL,
+    "outfit_id" INTEGER NOT NULL REFERENCES "outfits"("id") ON DELETE CASCADE ON UPDATE CASCADE,
+    "user_id" INTEGER NOT NULL REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE,
     -- Whether an import took it along: the number of the source includes it, so an import does not add it to that.
     "imported" BOOLEAN NOT NULL DEFAULT false,
     -- Microseconds; null for an imported like whose source does not say when it was given.
     "created" BIGINT,
-
-    CONSTRAINT "outfit_likes_pkey" PRIMARY KEY ("outfit_id","user_id")
+    PRIMARY KEY ("outfit_id","user_id")
 );
 
 -- Read by: likedOutfits.
--- CreateIndex
 CREATE INDEX "outfit_likes_user_id_idx" ON "outfit_likes"("user_id");
 
--- AddForeignKey
-ALTER TABLE "outfit_likes" ADD CONSTRAINT "outfit_likes_outfit_id_fkey" FOREIGN KEY ("outfit_id") REFERENCES "outfits"("id") ON DELETE CASCADE ON UPDATE CASCADE;
-
--- AddForeignKey
-ALTER TABLE "outfit_likes" ADD CONSTRAINT "outfit_likes_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
-
--- CreateTable
 CREATE TABLE "idempotency_keys" (
-    "user_id" INTEGER NOT NULL,
+    "user_id" INTEGER NOT NULL REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE,
     "key" TEXT NOT NULL,
     "input_hash" TEXT NOT NULL,
     "answer" JSONB NOT NULL,
     "created" BIGINT NOT NULL,
-
-    CONSTRAINT "idempotency_keys_pkey" PRIMARY KEY ("user_id","key")
+    PRIMARY KEY ("user_id","key")
 );
-
--- AddForeignKey
-ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_user_id_fkey" FOREIGN KEY ("user_id") REFERENCES "users"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
 -- Usage of the rate limit by sender: src/admission/rate-limit.ts. UNLOGGED saves WAL for each lease; a crash empties the
 -- table, which only restarts the windows.
 CREATE UNLOGGED TABLE "rate_limits" (
-    "sender" TEXT NOT NULL,
+    "sender" TEXT PRIMARY KEY,
     "ends" BIGINT NOT NULL,
     "used" INTEGER NOT NULL,
-    "leased" INTEGER NOT NULL,
-
-    CONSTRAINT "rate_limits_pkey" PRIMARY KEY ("sender")
+    "leased" INTEGER NOT NULL
 );
 
 -- FUNCTION follow_outfit_likes
@@ -110,17 +90,17 @@ CREATE TRIGGER likes_deleted AFTER DELETE ON outfits
   REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_likes();
 
 -- FUNCTION like_outfit
--- Likes or unlikes an outfit, and adjusts the number of likes. Idempotent for each user; what changes nothing writes
--- nothing. Returns the outfit with its new number and its user, because the calling statement's snapshot does not show
--- them. Returns no row when there is no such outfit, or when it is private, of another user, and not `sees_private`.
--- Imported likes stay in the number: only differences are added.
--- Lock order as in a DELETE of the outfit, to avoid deadlocks: the outfit first (FOR KEY SHARE, as the foreign key does
--- anyway), then its number, then the like. Whoever changes `private` holds the number until the commit: so the last
--- SELECT, of one snapshot, returns what its condition has judged.
+-- Likes or unlikes an outfit, and adjusts the number of likes. Idempotent for each user; what changes nothing writes nothing.
+-- Returns the outfit with its new number and its user, which the snapshot of the calling statement does not show; no row when
+-- there is no such outfit, or when it is private, of another user, and not `sees_private`. Lock order as in a DELETE of the
+-- outfit, to avoid deadlocks: the outfit first (FOR KEY SHARE, as the foreign key does anyway), then its number, then the
+-- like. Whoever changes `private` holds the number until the commit: so the last SELECT, of one snapshot, returns what its
+-- condition has judged.
 CREATE FUNCTION like_outfit(which integer, who integer, liked boolean, sees_private boolean, OUT outfit outfits, OUT likes integer, OUT owner users)
 RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 DECLARE
   step integer := CASE WHEN liked THEN 1 ELSE -1 END;
+  most_likes CONSTANT integer := 2147483647;
   -- Null: the number was not changed.
   is_visible boolean;
   is_written boolean := false;
@@ -132,7 +112,7 @@ BEGIN
     PERFORM FROM outfits o WHERE o.id = which FOR KEY SHARE;
     -- A like above the maximum is not stored: an unlike would subtract it.
     UPDATE outfit_like_counts l SET likes = l.likes + step
-    WHERE FOUND AND l.id = which AND l.likes + step::bigint BETWEEN 0 AND 2147483647
+    WHERE FOUND AND l.id = which AND l.likes + step::bigint BETWEEN 0 AND most_likes
     RETURNING NOT l.private OR l.user_id = who OR sees_private INTO is_visible;
     IF liked AND is_visible AND NOT EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) THEN
       INSERT INTO outfit_likes (outfit_id, user_id, created) VALUES (which, who, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);

@@ -1,13 +1,12 @@
 -- Exact counts and any page at a constant cost, without contention between writers. Design: docs/counting.md.
 
--- The functions that others may call with their own search_path keep this one.
 SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
 
 -- Changes by transaction. A statement adds one row for each outfit, and one for each number of likes, that it inserted
 -- (old_* are null), deleted (new_* are null) or updated. Rows of outfits have created and modified, rows of likes have
--- likes. A row without an outfit but with user ids: a user was inserted, updated or deleted. A row with the name of
--- a table: see record_changes_of(); `row_key` has the columns of the primary key in the order of their names, separated by
--- commas. A row with only an xid: anything may have changed.
+-- likes. A row with the name of a table: a row of that was inserted, updated or deleted, see record_changes_of(); `row_key`
+-- has the columns of the primary key in the order of their names, separated by commas. A row with only an xid: anything may
+-- have changed.
 CREATE TABLE "outfit_changes" (
     "xid" xid8 NOT NULL,
     "outfit_id" INTEGER,
@@ -26,7 +25,6 @@ CREATE TABLE "outfit_changes" (
 );
 
 -- Read by: pending changes, and the cache's probe.
--- CreateIndex
 CREATE INDEX "outfit_changes_xid_idx" ON "outfit_changes"("xid");
 
 -- The table has no key, but a publication FOR ALL TABLES needs a replica identity to allow DELETE. vacuum_truncate is
@@ -37,10 +35,8 @@ ALTER TABLE "outfit_changes" SET (vacuum_truncate = false, autovacuum_vacuum_sca
 -- Counted orderings: by a column of a table, then by the id. The table has the columns `private` and `id`, and an index on
 -- `private`, the column and the id.
 CREATE TABLE "outfit_orderings" (
-    "ordering" TEXT COLLATE "C" NOT NULL,
-    "table_name" TEXT NOT NULL,
-
-    CONSTRAINT "outfit_orderings_pkey" PRIMARY KEY ("ordering")
+    "ordering" TEXT COLLATE "C" PRIMARY KEY,
+    "table_name" TEXT NOT NULL
 );
 
 INSERT INTO "outfit_orderings" VALUES ('created', 'outfits'), ('id', 'outfits'), ('likes', 'outfit_like_counts'), ('modified', 'outfits');
@@ -55,30 +51,40 @@ CREATE TABLE "outfit_buckets" (
     "from_id" INTEGER NOT NULL,
     "public" INTEGER NOT NULL,
     "private" INTEGER NOT NULL,
-
-    CONSTRAINT "outfit_buckets_pkey" PRIMARY KEY ("ordering", "is_group", "from_value", "from_id")
+    PRIMARY KEY ("ordering", "is_group", "from_value", "from_id")
 );
 
 -- Frequent updates of the same rows: free space in each page allows HOT updates, which do not touch the index.
 ALTER TABLE "outfit_buckets" SET (fillfactor = 50);
 
--- With the key at which the next one begins; for the last one, a key above the highest.
+-- The lowest key, and a key above the highest.
+CREATE VIEW "outfit_key_limits" AS
+  SELECT '-9223372036854775808'::bigint AS lowest_value, '-2147483648'::integer AS lowest_id,
+    9223372036854775807 AS end_value, 2147483648 AS end_id;
+
+-- With the key at which the next one begins.
 CREATE VIEW "outfit_bucket_ranges" AS
-  SELECT *, lead(from_value, 1, 9223372036854775807) OVER list AS to_value, lead(from_id::bigint, 1, 2147483648) OVER list AS to_id
-  FROM outfit_buckets WINDOW list AS (PARTITION BY ordering, is_group ORDER BY from_value, from_id);
+  SELECT b.*, lead(from_value, 1, end_value) OVER list AS to_value, lead(from_id::bigint, 1, end_id) OVER list AS to_id
+  FROM outfit_buckets b, outfit_key_limits WINDOW list AS (PARTITION BY ordering, is_group ORDER BY from_value, from_id);
+
+-- Groups with what the buckets in them add up to.
+CREATE VIEW "outfit_groups" AS
+  SELECT g.*, b.* FROM outfit_bucket_ranges g CROSS JOIN LATERAL (
+    SELECT count(*) AS buckets, sum(b.public) AS bucket_public, sum(b.private) AS bucket_private, min(b.from_value) AS first_value
+    FROM outfit_buckets b WHERE b.ordering = g.ordering AND NOT b.is_group
+      AND (b.from_value, b.from_id) >= (g.from_value, g.from_id) AND (b.from_value, b.from_id) < (g.to_value, g.to_id)
+  ) b WHERE g.is_group;
 
 -- The counts contain exactly the changes that are visible in `snapshot`; all others are pending. A transaction that
 -- writes counts locks this row. `is_misshapen`: a bucket may be too large or too small. All changes of transactions from
 -- `oldest_kept_xid` on still exist. Pruning deletes the changes visible in `prune_snapshot` and then sets a newer one.
 CREATE TABLE "outfit_counts_state" (
-    "is_only" BOOLEAN NOT NULL DEFAULT true CHECK ("is_only"),
+    "is_only" BOOLEAN PRIMARY KEY DEFAULT true CHECK ("is_only"),
     "snapshot" pg_snapshot NOT NULL,
     "is_misshapen" BOOLEAN NOT NULL DEFAULT false,
     "oldest_kept_xid" xid8 NOT NULL,
     "prune_snapshot" pg_snapshot NOT NULL,
-    "prune_snapshot_at" TIMESTAMPTZ(6) NOT NULL,
-
-    CONSTRAINT "outfit_counts_state_pkey" PRIMARY KEY ("is_only")
+    "prune_snapshot_at" TIMESTAMPTZ(6) NOT NULL
 );
 
 -- FUNCTION outfit_bucket_size
@@ -87,7 +93,6 @@ CREATE TABLE "outfit_counts_state" (
 CREATE FUNCTION outfit_bucket_size() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 500';
 -- END outfit_bucket_size
-
 -- FUNCTION outfit_snapshot
 -- The current snapshot with the calling transaction as one in progress: PostgreSQL leaves that one out of the list, so
 -- its own changes would count as visible.
@@ -100,7 +105,6 @@ LANGUAGE sql STABLE AS $$
   FROM (SELECT pg_current_snapshot() AS current, pg_current_xact_id_if_assigned() AS own) AS now
 $$;
 -- END outfit_snapshot
-
 -- FUNCTION is_outfit_snapshot_restored
 -- Whether the counts were restored from a dump of another cluster: transaction ids start anew there, so a transaction
 -- in progress is visible in the stored snapshot, or the snapshot is from the future.
@@ -112,7 +116,6 @@ LANGUAGE sql STABLE AS $$
   FROM outfit_counts_state
 $$;
 -- END is_outfit_snapshot_restored
-
 -- FUNCTION adopt_restored_outfit_changes
 -- Gives restored counts a snapshot of this cluster. Pending changes get the id of the calling transaction, applied ones
 -- are deleted.
@@ -135,18 +138,19 @@ BEGIN
   INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id());
 END $$;
 -- END adopt_restored_outfit_changes
-
 -- FUNCTION pending_outfit_changes
--- Pending changes: of transactions that were in progress in the snapshot of the counts, or that started later. The index
--- finds them without reading others, also when a transaction has been in progress for a day.
-CREATE FUNCTION pending_outfit_changes() RETURNS SETOF outfit_changes
+-- Pending changes of transactions below `below`: of those that were in progress in the snapshot of the counts, or that started
+-- later. The index finds them without reading others, also when a transaction has been in progress for a day.
+-- Callers say enable_seqscan = off: the planner takes a third of all changes for pending, and keeps a plan that was made
+-- while the table was small. Without it, a page of 45,000 outfits read 2,332 blocks of applied changes instead of 4. They say
+-- jit = off, because a disabled scan of the one row of state looks dear enough to compile: 42 ms a call.
+CREATE FUNCTION pending_outfit_changes(below xid8 DEFAULT '18446744073709551615') RETURNS SETOF outfit_changes
 LANGUAGE sql STABLE ROWS 100 AS $$
-  SELECT * FROM outfit_changes WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_counts_state)
+  SELECT * FROM outfit_changes WHERE xid >= (SELECT pg_snapshot_xmax(snapshot) FROM outfit_counts_state) AND xid < below
   UNION ALL
   SELECT * FROM outfit_changes WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT snapshot FROM outfit_counts_state))))
 $$;
 -- END pending_outfit_changes
-
 -- FUNCTION count_pending_outfit_changes
 -- The number of pending changes, at most `enough`.
 CREATE FUNCTION count_pending_outfit_changes(enough integer) RETURNS integer
@@ -154,11 +158,10 @@ LANGUAGE sql STABLE SET enable_seqscan = off SET jit = off AS $$
   SELECT count(*)::integer FROM (SELECT FROM pending_outfit_changes() LIMIT enough) AS pending
 $$;
 -- END count_pending_outfit_changes
-
 -- FUNCTION pending_outfit_deltas
 -- Pending changes as differences of counts in an ordering: -1 at the old place and +1 at the new one. Changes that
--- alter neither place nor `private` are left out.
-CREATE FUNCTION pending_outfit_deltas(ordering text)
+-- alter neither place nor `private` are left out. Those of transactions below `below`.
+CREATE FUNCTION pending_outfit_deltas(ordering text, below xid8 DEFAULT '18446744073709551615')
 RETURNS TABLE (value bigint, id integer, public integer, private integer, xid xid8)
 LANGUAGE sql STABLE ROWS 100 AS $$
   WITH pending AS MATERIALIZED (
@@ -167,7 +170,7 @@ LANGUAGE sql STABLE ROWS 100 AS $$
         WHEN 'id' THEN CASE WHEN old_created IS NOT NULL THEN outfit_id END END AS old_value,
       CASE ordering WHEN 'created' THEN new_created WHEN 'likes' THEN new_likes WHEN 'modified' THEN new_modified
         WHEN 'id' THEN CASE WHEN new_created IS NOT NULL THEN outfit_id END END AS new_value
-    FROM pending_outfit_changes() WHERE outfit_id IS NOT NULL
+    FROM pending_outfit_changes(below) WHERE outfit_id IS NOT NULL
   )
   SELECT old_value, id, -(NOT old_private)::integer, -old_private::integer, xid FROM pending
   WHERE old_value IS NOT NULL AND (old_private, old_value) IS DISTINCT FROM (new_private, new_value)
@@ -176,18 +179,16 @@ LANGUAGE sql STABLE ROWS 100 AS $$
   WHERE new_value IS NOT NULL AND (old_private, old_value) IS DISTINCT FROM (new_private, new_value)
 $$;
 -- END pending_outfit_deltas
-
 -- FUNCTION empty_outfit_buckets
 -- Leaves one empty bucket and one empty group in each ordering, from the lowest key on.
 CREATE FUNCTION empty_outfit_buckets() RETURNS void
 LANGUAGE sql AS $$
   DELETE FROM outfit_buckets;
   INSERT INTO outfit_buckets
-  SELECT o.ordering, level.is_group, -9223372036854775808, -2147483648, 0, 0
-  FROM outfit_orderings o CROSS JOIN (VALUES (true), (false)) AS level (is_group);
+  SELECT o.ordering, level.is_group, lowest_value, lowest_id, 0, 0
+  FROM outfit_orderings o CROSS JOIN (VALUES (true), (false)) AS level (is_group) CROSS JOIN outfit_key_limits;
 $$;
 -- END empty_outfit_buckets
-
 -- FUNCTION record_outfits
 -- Records a statement that writes outfits: it only inserts, so writers never wait for each other. The full join is hashed
 -- or merged, so a generic plan made for one row is good for a million. SECURITY DEFINER: roles that write outfits need no
@@ -210,11 +211,8 @@ BEGIN
   RETURN NULL;
 END $$;
 -- END record_outfits
-
 -- FUNCTION record_outfit_like_counts
--- Records a statement that writes outfit_like_counts: it only inserts, so writers never wait for each other. The full join is hashed
--- or merged, so a generic plan made for one row is good for a million. SECURITY DEFINER: roles that write outfit_like_counts need no
--- privilege on the changes.
+-- The same for outfit_like_counts.
 CREATE FUNCTION record_outfit_like_counts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET jit = off AS $$
 BEGIN
@@ -233,25 +231,6 @@ BEGIN
   RETURN NULL;
 END $$;
 -- END record_outfit_like_counts
-
--- FUNCTION record_users
--- Records a statement that writes users: they are not counted, but are part of answers.
-CREATE FUNCTION record_users() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET jit = off AS $$
-BEGIN
-  PERFORM adopt_restored_outfit_changes() FROM outfit_counts_state WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot);
-  IF TG_OP = 'INSERT' THEN
-    INSERT INTO outfit_changes (xid, new_user_id) SELECT pg_current_xact_id(), id FROM added;
-  ELSIF TG_OP = 'DELETE' THEN
-    INSERT INTO outfit_changes (xid, old_user_id) SELECT pg_current_xact_id(), id FROM removed;
-  ELSE
-    INSERT INTO outfit_changes (xid, old_user_id, new_user_id)
-    SELECT pg_current_xact_id(), o.id, n.id FROM removed o FULL JOIN added n USING (id) WHERE o IS DISTINCT FROM n;
-  END IF;
-  RETURN NULL;
-END $$;
--- END record_users
-
 -- FUNCTION record_replicated
 -- Records row by row where statement triggers do not fire: in logical replication, and in sessions with
 -- session_replication_role = replica. An update is recorded as a row that went and one that came.
@@ -263,28 +242,18 @@ BEGIN
     RETURN NULL;
   END IF;
   PERFORM adopt_restored_outfit_changes() FROM outfit_counts_state WHERE pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), snapshot);
-  IF TG_TABLE_NAME = 'users' THEN
-    INSERT INTO outfit_changes (xid, old_user_id, new_user_id) VALUES (pg_current_xact_id(), OLD.id, NEW.id);
-    RETURN NULL;
-  END IF;
-  IF TG_TABLE_NAME = 'outfits' AND TG_OP <> 'INSERT' THEN
-    INSERT INTO outfit_changes (xid, outfit_id, old_user_id, old_private, old_created, old_modified)
-    VALUES (pg_current_xact_id(), OLD.id, OLD.user_id, OLD.private, OLD.created, OLD.modified);
-  ELSIF TG_OP <> 'INSERT' THEN
-    INSERT INTO outfit_changes (xid, outfit_id, old_user_id, old_private, old_likes)
-    VALUES (pg_current_xact_id(), OLD.id, OLD.user_id, OLD.private, OLD.likes);
-  END IF;
-  IF TG_TABLE_NAME = 'outfits' AND TG_OP <> 'DELETE' THEN
-    INSERT INTO outfit_changes (xid, outfit_id, new_user_id, new_private, new_created, new_modified)
-    VALUES (pg_current_xact_id(), NEW.id, NEW.user_id, NEW.private, NEW.created, NEW.modified);
-  ELSIF TG_OP <> 'DELETE' THEN
-    INSERT INTO outfit_changes (xid, outfit_id, new_user_id, new_private, new_likes)
-    VALUES (pg_current_xact_id(), NEW.id, NEW.user_id, NEW.private, NEW.likes);
-  END IF;
+  -- Columns that the table lacks are null.
+  INSERT INTO outfit_changes (xid, outfit_id, old_user_id, old_private, old_likes, old_created, old_modified)
+  SELECT pg_current_xact_id(), id, user_id, private, likes, created, modified
+  FROM jsonb_to_record(to_jsonb(OLD)) AS o (id integer, user_id integer, private boolean, likes integer, created bigint, modified bigint)
+  WHERE id IS NOT NULL;
+  INSERT INTO outfit_changes (xid, outfit_id, new_user_id, new_private, new_likes, new_created, new_modified)
+  SELECT pg_current_xact_id(), id, user_id, private, likes, created, modified
+  FROM jsonb_to_record(to_jsonb(NEW)) AS n (id integer, user_id integer, private boolean, likes integer, created bigint, modified bigint)
+  WHERE id IS NOT NULL;
   RETURN NULL;
 END $$;
 -- END record_replicated
-
 -- FUNCTION record_truncated_outfits
 -- TRUNCATE waits for all writers of the table, and its snapshot must include what they wrote: READ COMMITTED only.
 -- TRUNCATE of the likes alone is refused, because each outfit has a row of likes.
@@ -296,16 +265,14 @@ BEGIN
       MESSAGE = format('%s cannot be truncated at this isolation level, whose snapshot may lack what others have written', TG_TABLE_NAME),
       HINT = 'Use READ COMMITTED, or DELETE FROM outfits.';
   END IF;
-  IF TG_TABLE_NAME = 'outfit_like_counts' THEN
-    IF EXISTS (SELECT FROM outfits) THEN
-      RAISE feature_not_supported USING
-        MESSAGE = 'outfit_like_counts cannot be truncated without outfits', HINT = 'UPDATE outfit_like_counts SET likes = 0.';
-    END IF;
-    RETURN NULL;
+  IF EXISTS (SELECT FROM outfits) THEN
+    RAISE feature_not_supported USING
+      MESSAGE = 'outfit_like_counts cannot be truncated without outfits', HINT = 'UPDATE outfit_like_counts SET likes = 0.';
   END IF;
   PERFORM FROM outfit_counts_state FOR UPDATE;
   -- Not TRUNCATE: deadlock with readers that have locked these tables and wait for the outfits.
   DELETE FROM outfit_like_counts;
+  DELETE FROM outfit_texts;
   PERFORM empty_outfit_buckets();
   WITH gone AS (DELETE FROM outfit_changes)
   UPDATE outfit_counts_state SET snapshot = outfit_snapshot(), prune_snapshot = outfit_snapshot(), prune_snapshot_at = now(),
@@ -331,14 +298,6 @@ CREATE TRIGGER record_deleted AFTER DELETE ON outfit_like_counts
   REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION record_outfit_like_counts();
 CREATE TRIGGER record_replicated AFTER INSERT OR UPDATE OR DELETE ON outfit_like_counts
   FOR EACH ROW EXECUTE FUNCTION record_replicated();
-CREATE TRIGGER record_inserted AFTER INSERT ON users
-  REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_users();
-CREATE TRIGGER record_updated AFTER UPDATE ON users
-  REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION record_users();
-CREATE TRIGGER record_deleted AFTER DELETE ON users
-  REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION record_users();
-CREATE TRIGGER record_replicated AFTER INSERT OR UPDATE OR DELETE ON users
-  FOR EACH ROW EXECUTE FUNCTION record_replicated();
 CREATE TRIGGER record_truncated AFTER TRUNCATE ON outfits
   FOR EACH STATEMENT EXECUTE FUNCTION record_truncated_outfits();
 CREATE TRIGGER record_truncated AFTER TRUNCATE ON outfit_like_counts
@@ -346,19 +305,18 @@ CREATE TRIGGER record_truncated AFTER TRUNCATE ON outfit_like_counts
 
 -- FUNCTION record_row_change
 -- Records the change of a row. Arguments: the columns of the primary key. SECURITY DEFINER: a role that writes the table
--- needs no privilege on the changes, which are in the schema of the table. TRUNCATE alters pg_class: recorded_tables().
+-- needs no privilege on the changes. TRUNCATE alters pg_class: recorded_tables().
 CREATE FUNCTION record_row_change() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   IF OLD IS DISTINCT FROM NEW THEN
-    EXECUTE format('INSERT INTO %I.outfit_changes (xid, table_name, row_key)
-      SELECT DISTINCT pg_current_xact_id(), $1, (SELECT string_agg(image ->> name, '','' ORDER BY nth) FROM unnest($2) WITH ORDINALITY AS t (name, nth))
-      FROM unnest($3) AS image WHERE image IS NOT NULL', TG_TABLE_SCHEMA) USING TG_TABLE_NAME, TG_ARGV, ARRAY[to_jsonb(OLD), to_jsonb(NEW)];
+    INSERT INTO outfit_changes (xid, table_name, row_key)
+    SELECT DISTINCT pg_current_xact_id(), TG_TABLE_NAME, (SELECT string_agg(image ->> name, ',' ORDER BY nth) FROM unnest(TG_ARGV) WITH ORDINALITY AS t (name, nth))
+    FROM unnest(ARRAY[to_jsonb(OLD), to_jsonb(NEW)]) AS image WHERE image IS NOT NULL;
   END IF;
   RETURN NULL;
 END $$;
 -- END record_row_change
-
 -- FUNCTION record_changes_of
 -- Records the changes of a table with a primary key from now on, replicated ones too. To be run again after a restore
 -- that ends with ENABLE TRIGGER ALL, or with another primary key.
@@ -372,7 +330,6 @@ BEGIN
   EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER record_changed', target);
 END $$;
 -- END record_changes_of
-
 -- FUNCTION recorded_tables
 -- The tables whose changes are recorded, and what identifies each with its trigger: when this changes, changes may be
 -- missing.
@@ -384,22 +341,21 @@ LANGUAGE sql STABLE AS $$
     AND t.tgname = 'record_changed' AND t.tgenabled = 'A'
 $$;
 -- END recorded_tables
-
 -- FUNCTION outfit_triggers
 -- The triggers on outfits, likes and users, with tgenabled: O (origin), R (replica) or A (always).
 CREATE FUNCTION outfit_triggers() RETURNS TABLE (table_name text, name text, enabled "char")
 LANGUAGE sql IMMUTABLE AS $$
   SELECT table_name, name, enabled
   FROM (VALUES
-    ('{outfits,outfit_like_counts,users}'::text[], '{record_inserted,record_updated,record_deleted}'::text[], 'O'::"char"),
-    ('{outfits,outfit_like_counts,users}', '{record_replicated}', 'R'),
+    ('{outfits,outfit_like_counts}'::text[], '{record_inserted,record_updated,record_deleted}'::text[], 'O'::"char"),
+    ('{outfits,outfit_like_counts}', '{record_replicated}', 'R'),
+    ('{users}', '{record_changed}', 'A'),
     ('{outfits,outfit_like_counts}', '{record_truncated}', 'A'),
     ('{outfits}', '{likes_inserted,likes_updated,likes_deleted}', 'O'),
-    ('{outfits}', '{text_inserted,text_updated,text_deleted,text_truncated}', 'A')
+    ('{outfits}', '{text_inserted,text_updated,text_deleted}', 'A')
   ) AS kinds (table_names, names, enabled), unnest(table_names) AS table_name, unnest(names) AS name
 $$;
 -- END outfit_triggers
-
 -- FUNCTION check_outfit_triggers
 -- Triggers that are missing, disabled or enabled in the wrong mode, one sentence for each.
 CREATE FUNCTION check_outfit_triggers() RETURNS SETOF text
@@ -412,7 +368,6 @@ LANGUAGE sql STABLE AS $$
   ORDER BY 1
 $$;
 -- END check_outfit_triggers
-
 -- FUNCTION enable_outfit_triggers
 -- Enables the triggers in their modes, and sets the search_path of their functions to the schema of the tables. Runs at the
 -- end of the migrations, and after a restore that ends with ENABLE TRIGGER ALL or into a renamed schema.
@@ -436,7 +391,6 @@ BEGIN
   END LOOP;
 END $$;
 -- END enable_outfit_triggers
-
 -- FUNCTION recount_outfit_buckets
 -- How many public and private outfits of the table, minus pending changes, lie in these buckets. One statement, hence one
 -- snapshot: a plain count would contain changes that are added to the buckets later.
@@ -463,7 +417,6 @@ BEGIN
   USING of_ordering, buckets;
 END $$;
 -- END recount_outfit_buckets
-
 -- FUNCTION add_changes_to_outfit_buckets
 -- Adds the pending changes that are visible in `upto` to the buckets and groups. Returns whether a bucket has become too
 -- large, or small.
@@ -471,7 +424,7 @@ CREATE FUNCTION add_changes_to_outfit_buckets(upto pg_snapshot) RETURNS boolean
 LANGUAGE sql AS $$
   WITH deltas AS MATERIALIZED (
     SELECT o.ordering, m.value, m.id, sum(m.public) AS public, sum(m.private) AS private
-    FROM outfit_orderings o CROSS JOIN LATERAL pending_outfit_deltas(o.ordering) m
+    FROM outfit_orderings o CROSS JOIN LATERAL pending_outfit_deltas(o.ordering, pg_snapshot_xmax(upto)) m
     WHERE pg_visible_in_snapshot(m.xid, upto)
     GROUP BY 1, 2, 3 HAVING sum(m.public) <> 0 OR sum(m.private) <> 0
   ), moved AS MATERIALIZED (
@@ -493,7 +446,6 @@ LANGUAGE sql AS $$
   FROM updated WHERE NOT is_group
 $$;
 -- END add_changes_to_outfit_buckets
-
 -- FUNCTION cut_outfit_buckets
 -- Replaces the buckets in ranges of an ordering by buckets of about outfit_bucket_size(), twice that at most. The first one
 -- of a range begins with it, the others with the key of each outfit that is the last of so many public or private ones.
@@ -531,88 +483,65 @@ BEGIN
   WHERE b.ordering = of_ordering AND NOT b.is_group AND b.from_value = c.from_value AND b.from_id = c.from_id;
 END $$;
 -- END cut_outfit_buckets
-
 -- FUNCTION group_outfit_buckets
 -- Makes the groups of an ordering anew from its buckets: about as many as each of them has buckets.
 CREATE FUNCTION group_outfit_buckets(of_ordering text) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-  groups integer := (SELECT ceil(sqrt(count(*))) FROM outfit_buckets b WHERE b.ordering = of_ordering AND NOT b.is_group);
-BEGIN
+LANGUAGE sql AS $$
   DELETE FROM outfit_buckets b WHERE b.ordering = of_ordering AND b.is_group;
   INSERT INTO outfit_buckets
   SELECT of_ordering, true, min(b.from_value), (array_agg(b.from_id ORDER BY b.from_value, b.from_id))[1], sum(b.public), sum(b.private)
   FROM (
-    SELECT b.*, ntile(groups) OVER (ORDER BY b.from_value, b.from_id) AS piece
-    FROM outfit_buckets b WHERE b.ordering = of_ordering AND NOT b.is_group
+    SELECT b.*, ntile((SELECT ceil(sqrt(count(*)))::integer FROM outfit_buckets WHERE ordering = of_ordering)) OVER (ORDER BY b.from_value, b.from_id) AS piece
+    FROM outfit_buckets b WHERE b.ordering = of_ordering
   ) b
   GROUP BY b.piece;
-END $$;
+$$;
 -- END group_outfit_buckets
-
 -- FUNCTION reshape_outfit_buckets
--- Cuts buckets that are too large, and groups whose buckets are too small, until about `budget` outfits have been read.
+-- Cuts groups whose buckets are too small, then buckets that are too large, until about `budget` outfits have been read.
 -- Then makes the groups anew where one has too many buckets, or where they are too many. Returns whether all is done.
 CREATE FUNCTION reshape_outfit_buckets(budget bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
   current text;
+  of_groups boolean;
   ranges outfit_bucket_ranges[];
-  buckets bigint;
-  groups bigint;
-  largest bigint;
 BEGIN
   FOR current IN SELECT o.ordering FROM outfit_orderings o LOOP
-    ranges := ARRAY(
-      SELECT g FROM outfit_bucket_ranges g
-      WHERE g.ordering = current AND g.is_group AND g.public + g.private < outfit_bucket_size() / 4 * (
-        SELECT count(*) - 1 FROM outfit_buckets b
-        WHERE b.ordering = current AND NOT b.is_group
-          AND (b.from_value, b.from_id) >= (g.from_value, g.from_id) AND (b.from_value, b.from_id) < (g.to_value, g.to_id)
-      )
-    );
-    IF cardinality(ranges) > 0 THEN
-      PERFORM cut_outfit_buckets(current, ranges);
-    END IF;
-    ranges := ARRAY(
-      SELECT b::outfit_bucket_ranges FROM (
-        SELECT b, sum(b.public + b.private) OVER (ORDER BY b.from_value, b.from_id) - b.public - b.private AS before
-        FROM outfit_bucket_ranges b
-        WHERE b.ordering = current AND NOT b.is_group AND b.public + b.private > 2 * outfit_bucket_size()
-      ) b WHERE b.before < budget
-    );
-    IF cardinality(ranges) > 0 THEN
-      PERFORM cut_outfit_buckets(current, ranges);
-      budget := budget - (SELECT sum(b.public + b.private) FROM unnest(ranges) b);
-    END IF;
-    SELECT sum(n), count(*), max(n) INTO buckets, groups, largest
-    FROM (
-      SELECT (SELECT count(*) FROM outfit_buckets b
-        WHERE b.ordering = current AND NOT b.is_group
-          AND (b.from_value, b.from_id) >= (g.from_value, g.from_id) AND (b.from_value, b.from_id) < (g.to_value, g.to_id)) AS n
-      FROM outfit_bucket_ranges g WHERE g.ordering = current AND g.is_group
-    ) g;
-    IF greatest(groups, largest) > 2 * sqrt(buckets) + 1 THEN
+    FOREACH of_groups IN ARRAY '{true,false}'::boolean[] LOOP
+      ranges := ARRAY(
+        SELECT r::outfit_bucket_ranges
+        FROM (
+          SELECT r, sum(r.public + r.private) OVER (ORDER BY r.from_value, r.from_id) - r.public - r.private AS before
+          FROM outfit_bucket_ranges r LEFT JOIN outfit_groups g USING (ordering, is_group, from_value, from_id)
+          WHERE r.ordering = current AND r.is_group = of_groups AND CASE
+            WHEN of_groups THEN r.public + r.private < outfit_bucket_size() / 4 * (g.buckets - 1)
+            ELSE r.public + r.private > 2 * outfit_bucket_size() END
+        ) r
+        WHERE r.before < budget
+      );
+      IF cardinality(ranges) > 0 THEN
+        PERFORM cut_outfit_buckets(current, ranges);
+        budget := budget - (SELECT sum(r.public + r.private) FROM unnest(ranges) r);
+      END IF;
+    END LOOP;
+    IF (SELECT greatest(count(*), max(g.buckets)) > 2 * sqrt(sum(g.buckets)) + 1 FROM outfit_groups g WHERE g.ordering = current) THEN
       PERFORM group_outfit_buckets(current);
     END IF;
   END LOOP;
   RETURN budget > 0;
 END $$;
 -- END reshape_outfit_buckets
-
 -- FUNCTION recount_outfits
 -- Makes all buckets and groups anew, from the outfits of the table minus pending changes.
 CREATE FUNCTION recount_outfits() RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM empty_outfit_buckets();
-  PERFORM cut_outfit_buckets(b.ordering, ARRAY[b])
-  FROM outfit_bucket_ranges b WHERE NOT b.is_group;
-  PERFORM group_outfit_buckets(o.ordering) FROM outfit_orderings o;
+LANGUAGE sql AS $$
+  SELECT empty_outfit_buckets();
+  SELECT cut_outfit_buckets(b.ordering, ARRAY[b]) FROM outfit_bucket_ranges b WHERE NOT b.is_group;
+  SELECT group_outfit_buckets(o.ordering) FROM outfit_orderings o;
   UPDATE outfit_counts_state SET is_misshapen = false;
-END $$;
+$$;
 -- END recount_outfits
-
 -- FUNCTION apply_pending_outfit_changes
 -- Applies a batch of pending changes to the counts; after the last batch, cuts buckets. Returns the number of changes, and
 -- whether all is done: callers repeat it until then, each time in a transaction of its own. Does nothing while another
@@ -622,7 +551,6 @@ CREATE FUNCTION apply_pending_outfit_changes(batch integer DEFAULT 100000, OUT a
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   state outfit_counts_state;
-  latest pg_snapshot;
   upto pg_snapshot;
   last xid8;
 BEGIN
@@ -632,17 +560,16 @@ BEGIN
   -- Lock order of TRUNCATE: the tables first, then the row of outfit_counts_state.
   LOCK TABLE outfits, outfit_like_counts IN ACCESS SHARE MODE;
   SELECT * INTO state FROM outfit_counts_state FOR UPDATE SKIP LOCKED;
+  applied := 0;
+  is_done := true;
   IF NOT FOUND THEN
-    applied := 0;
-    is_done := true;
     RETURN;
   END IF;
   IF is_outfit_snapshot_restored() THEN
     PERFORM adopt_restored_outfit_changes();
     SELECT * INTO state FROM outfit_counts_state;
   END IF;
-  latest := outfit_snapshot();
-  upto := latest;
+  upto := outfit_snapshot();
   SELECT c.xid INTO last FROM outfit_changes c
   WHERE c.xid >= pg_snapshot_xmax(state.snapshot) ORDER BY c.xid OFFSET greatest(batch - 1, 0) LIMIT 1;
   IF FOUND AND last < pg_snapshot_xmax(upto) THEN
@@ -651,10 +578,10 @@ BEGIN
     upto := format('%s:%s:%s', least(pg_snapshot_xmin(upto), last), last,
       (SELECT string_agg(xid::text, ',' ORDER BY xid) FROM pg_snapshot_xip(upto) AS xid WHERE xid < last));
   END IF;
-  SELECT count(*) INTO applied FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
+  SELECT count(*) INTO applied FROM pending_outfit_changes(pg_snapshot_xmax(upto)) c WHERE pg_visible_in_snapshot(c.xid, upto);
   IF applied >= 10000 AND (SELECT count(*) FROM (SELECT FROM outfits LIMIT 2 * applied) limited) < 2 * applied THEN
     -- More changes than half of the outfits: a recount is cheaper, and applies all of them.
-    upto := latest;
+    upto := outfit_snapshot();
     last := NULL;
     SELECT count(*) INTO applied FROM pending_outfit_changes() c WHERE pg_visible_in_snapshot(c.xid, upto);
     UPDATE outfit_counts_state SET snapshot = upto;
@@ -676,11 +603,10 @@ BEGIN
   END IF;
 END $$;
 -- END apply_pending_outfit_changes
-
 -- FUNCTION count_outfits
 -- The number of public outfits, or of all.
 CREATE FUNCTION count_outfits(with_private boolean) RETURNS bigint
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET jit = off AS $$
 BEGIN
   RETURN (
     SELECT coalesce(sum(counted.public + CASE WHEN with_private THEN counted.private ELSE 0 END), 0)
@@ -692,171 +618,97 @@ BEGIN
   );
 END $$;
 -- END count_outfits
-
+-- FUNCTION outfit_keys_before
+-- How many keys of two sorted arrays come before a key: width_bucket() counts the elements up to a value by binary search.
+-- Null for null arrays.
+CREATE FUNCTION outfit_keys_before(key_values bigint[], key_ids bigint[], value bigint, id bigint) RETURNS TABLE (preceding integer)
+LANGUAGE sql IMMUTABLE ROWS 1 AS $$
+  SELECT lower + width_bucket(id - 1, key_ids[lower + 1:width_bucket(value, key_values)])
+  FROM (SELECT CASE WHEN key_values[1] < value THEN width_bucket(value - 1, key_values) ELSE 0 END AS lower) AS values_before
+$$;
+-- END outfit_keys_before
 -- FUNCTION seek_outfits
--- Finds the bucket with the outfit at offset `skip` of a list in ascending order. Returns its lowest key, and as `skip` the
--- offset in the bucket. A list consists of the public outfits, or of all, and of `own_*`: the keys of a viewer's private
--- outfits, in order. Counts, pending changes and own outfits are added where they are in that order: first by groups, then
--- by the buckets of the group found. Past the end it returns a place in the last bucket where no outfit is.
--- enable_seqscan: the planner takes a third of the changes for pending. Without it, a page of 45,000 outfits read 2,332 blocks
--- of changes that had been applied, instead of 4. jit: the one row of state, read by a disabled scan, looks dear enough for it.
+-- Finds a bucket of a list in ascending order: the one with the outfit at offset `skip`, or the last one that begins with a
+-- lower value than `below`. Returns its key, and how many outfits of the list come before that. A list consists of the
+-- public outfits, or of all, and of `own_*`: the keys of a viewer's private outfits, in order. Counts, pending changes and
+-- own outfits are added, first for each group, then for each bucket of the group found.
 CREATE FUNCTION seek_outfits(
-  of_ordering text, with_private boolean, own_values bigint[], own_ids integer[], INOUT skip bigint, OUT value bigint, OUT id integer
+  of_ordering text, with_private boolean, own_values bigint[], own_ids bigint[], skip bigint, below bigint,
+  OUT preceding bigint, OUT value bigint, OUT id integer
 )
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   of_groups boolean;
-  current record;
   pending_values bigint[];
-  pending_ids integer[];
-  pending_sizes bigint[];
-  -- The end of the group found, above all keys before it is.
-  end_value bigint := 9223372036854775807;
-  end_id bigint := 2147483648;
-  -- The outfits before the group or bucket found, and the first pending change and own outfit in it.
-  passed bigint := 0;
-  first_pending integer := 1;
-  first_own integer := 1;
-  -- The same for the next one.
-  total bigint;
-  next_pending integer;
-  next_own integer;
+  pending_ids bigint[];
+  pending_sums bigint[];
+  -- In the buckets before the group found, without pending changes and own outfits.
+  counted bigint := 0;
+  -- The key after the group found.
+  end_value bigint;
+  end_id bigint;
 BEGIN
-  value := -9223372036854775808;
-  id := -2147483648;
+  SELECT l.* INTO value, id, end_value, end_id FROM outfit_key_limits l;
   -- Most reads find nothing pending: a probe of two indexes costs a third of the aggregate over no rows.
   IF EXISTS (SELECT FROM pending_outfit_changes()) THEN
-    SELECT array_agg(m.value), array_agg(m.id), array_agg(m.size) INTO pending_values, pending_ids, pending_sizes
+    SELECT array_agg(m.value), array_agg(m.id), array_agg(m.sum) INTO pending_values, pending_ids, pending_sums
     FROM (
-      SELECT m.value, m.id, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) AS size
-      FROM pending_outfit_deltas(of_ordering) m GROUP BY 1, 2 ORDER BY 1, 2
+      SELECT m.value, m.id, sum(m.public + CASE WHEN with_private THEN m.private ELSE 0 END) OVER list
+      FROM pending_outfit_deltas(of_ordering) m WINDOW list AS (ORDER BY m.value, m.id ROWS UNBOUNDED PRECEDING)
+      ORDER BY m.value, m.id
     ) m;
   END IF;
   FOREACH of_groups IN ARRAY '{true,false}'::boolean[] LOOP
-    total := passed;
-    next_pending := first_pending;
-    next_own := first_own;
-    FOR current IN
-      SELECT b.from_value, b.from_id, b.public + CASE WHEN with_private THEN b.private ELSE 0 END AS size
-      FROM outfit_buckets b
-      WHERE b.ordering = of_ordering AND b.is_group = of_groups
-        AND (b.from_value, b.from_id) >= (value, id) AND (b.from_value, b.from_id) < (end_value, end_id)
-      ORDER BY b.from_value, b.from_id
-    LOOP
-      -- What lies before this one belongs to those before.
-      WHILE (pending_values[next_pending], pending_ids[next_pending]) < (current.from_value, current.from_id) LOOP
-        total := total + pending_sizes[next_pending];
-        next_pending := next_pending + 1;
-      END LOOP;
-      WHILE (own_values[next_own], own_ids[next_own]) < (current.from_value, current.from_id) LOOP
-        total := total + 1;
-        next_own := next_own + 1;
-      END LOOP;
-      IF total > skip THEN
-        end_value := current.from_value;
-        end_id := current.from_id;
-        EXIT;
-      END IF;
-      passed := total;
-      first_pending := next_pending;
-      first_own := next_own;
-      value := current.from_value;
-      id := current.from_id;
-      total := total + current.size;
-    END LOOP;
+    -- Materialized: the functions below would copy a variable at each call.
+    WITH sorted AS MATERIALIZED (SELECT own_values, own_ids, pending_values, pending_ids, pending_sums)
+    SELECT b.* INTO counted, preceding, value, id, end_value, end_id
+    FROM (
+      SELECT b.counted, b.counted + coalesce(own.preceding, 0) + coalesce(s.pending_sums[pending.preceding], 0) AS preceding,
+        b.from_value, b.from_id, b.to_value, b.to_id
+      FROM sorted s
+      CROSS JOIN (
+        SELECT b.from_value, b.from_id,
+          lead(b.from_value, 1, end_value) OVER list AS to_value, lead(b.from_id::bigint, 1, end_id) OVER list AS to_id,
+          counted + sum(b.public + CASE WHEN with_private THEN b.private ELSE 0 END) OVER list
+            - b.public - CASE WHEN with_private THEN b.private ELSE 0 END AS counted
+        FROM outfit_buckets b
+        WHERE b.ordering = of_ordering AND b.is_group = of_groups
+          AND (b.from_value, b.from_id) >= (value, id) AND (b.from_value, b.from_id) < (end_value, end_id)
+        WINDOW list AS (ORDER BY b.from_value, b.from_id)
+      ) b
+      CROSS JOIN outfit_keys_before(s.own_values, s.own_ids, b.from_value, b.from_id) own
+      CROSS JOIN outfit_keys_before(s.pending_values, s.pending_ids, b.from_value, b.from_id) pending
+      OFFSET 0 -- The sort would copy the arrays with each row.
+    ) b
+    WHERE b.preceding <= coalesce(skip, 0) OR b.from_value < below
+    ORDER BY b.from_value DESC, b.from_id DESC LIMIT 1;
   END LOOP;
-  skip := skip - passed;
 END $$;
 -- END seek_outfits
-
--- FUNCTION rank_outfits
--- The lowest key of the bucket where outfits of the value `before` would begin, and how many public outfits, or all, come
--- before that bucket.
-CREATE FUNCTION rank_outfits(of_ordering text, with_private boolean, before bigint, OUT preceding bigint, OUT value bigint, OUT id integer)
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-  containing record;
-BEGIN
-  SELECT b.from_value, b.from_id INTO containing FROM outfit_buckets b
-  WHERE b.ordering = of_ordering AND b.is_group AND (b.from_value, b.from_id) <= (before, -2147483648)
-  ORDER BY b.from_value DESC, b.from_id DESC LIMIT 1;
-  SELECT b.from_value, b.from_id INTO value, id FROM outfit_buckets b
-  WHERE b.ordering = of_ordering AND NOT b.is_group AND (b.from_value, b.from_id) <= (before, -2147483648)
-  ORDER BY b.from_value DESC, b.from_id DESC LIMIT 1;
-  preceding := (
-    SELECT coalesce(sum(counted.public + CASE WHEN with_private THEN counted.private ELSE 0 END), 0)
-    FROM (
-      SELECT b.public, b.private FROM outfit_buckets b
-      WHERE b.ordering = of_ordering AND b.is_group AND (b.from_value, b.from_id) < (containing.from_value, containing.from_id)
-      UNION ALL
-      SELECT b.public, b.private FROM outfit_buckets b
-      WHERE b.ordering = of_ordering AND NOT b.is_group
-        AND (b.from_value, b.from_id) >= (containing.from_value, containing.from_id) AND (b.from_value, b.from_id) < (rank_outfits.value, rank_outfits.id)
-      UNION ALL
-      SELECT m.public, m.private FROM pending_outfit_deltas(of_ordering) m WHERE (m.value, m.id) < (rank_outfits.value, rank_outfits.id)
-    ) counted
-  );
-END $$;
--- END rank_outfits
-
--- FUNCTION compare_outfit_buckets
--- Which of these buckets have another number of public and of private outfits than the table minus pending changes.
-CREATE FUNCTION compare_outfit_buckets(of_ordering text, buckets outfit_bucket_ranges[])
+-- FUNCTION check_outfit_counts
+-- Buckets and groups with another number of public and of private outfits than the table minus pending changes, or a group
+-- than its buckets: none, unless triggers were disabled. An ordering without the first group or bucket, or with a group that
+-- does not begin with a bucket, counts as one of them. Compares `sample` random buckets of each ordering, or all.
+CREATE FUNCTION check_outfit_counts(sample integer DEFAULT NULL)
 RETURNS TABLE (ordering text, is_group boolean, from_value bigint, from_id integer, counted bigint[], found bigint[])
 LANGUAGE sql STABLE AS $$
   SELECT b.ordering, b.is_group, b.from_value, b.from_id, ARRAY[b.public, b.private], ARRAY[c.public, c.private]
-  FROM unnest(buckets) b JOIN recount_outfit_buckets(of_ordering, buckets) c USING (from_value, from_id)
-  WHERE (b.public, b.private) <> (c.public, c.private)
-$$;
--- END compare_outfit_buckets
-
--- FUNCTION compare_outfit_groups
--- Groups that have another number of public and of private outfits than their buckets. An ordering without the first
--- group or bucket, or with a group that does not begin with a bucket, counts as one of them.
-CREATE FUNCTION compare_outfit_groups()
-RETURNS TABLE (ordering text, is_group boolean, from_value bigint, from_id integer, counted bigint[], found bigint[])
-LANGUAGE sql STABLE AS $$
-  SELECT o.ordering, true, g.from_value, g.from_id, ARRAY[g.public, g.private], ARRAY[b.public, b.private]
   FROM outfit_orderings o
-  LEFT JOIN outfit_bucket_ranges g ON g.ordering = o.ordering AND g.is_group
   CROSS JOIN LATERAL (
-    SELECT sum(b.public) AS public, sum(b.private) AS private, min(b.from_value) AS from_value FROM outfit_buckets b
-    WHERE b.ordering = o.ordering AND NOT b.is_group
-      AND (b.from_value, b.from_id) >= (g.from_value, g.from_id) AND (b.from_value, b.from_id) < (g.to_value, g.to_id)
-  ) b
-  WHERE (g.public, g.private, g.from_value) IS DISTINCT FROM (b.public, b.private, b.from_value) OR g.from_value IS NULL
-    OR NOT EXISTS (SELECT FROM outfit_buckets f WHERE f.ordering = o.ordering AND NOT f.is_group AND f.from_value = -9223372036854775808)
-$$;
--- END compare_outfit_groups
-
--- FUNCTION check_outfit_counts
--- Buckets and groups whose counts are wrong: none, unless triggers were disabled. Reads all outfits.
-CREATE FUNCTION check_outfit_counts()
-RETURNS TABLE (ordering text, is_group boolean, from_value bigint, from_id integer, counted bigint[], found bigint[])
-LANGUAGE sql STABLE AS $$
-  SELECT wrong.*
-  FROM outfit_orderings o
-  CROSS JOIN LATERAL compare_outfit_buckets(o.ordering,
-    ARRAY(SELECT b FROM outfit_bucket_ranges b WHERE b.ordering = o.ordering AND NOT b.is_group)) AS wrong
+    SELECT array_agg(b) AS buckets
+    FROM (SELECT b FROM outfit_bucket_ranges b WHERE b.ordering = o.ordering AND NOT b.is_group ORDER BY random() LIMIT sample) b
+  ) sampled
+  CROSS JOIN LATERAL unnest(sampled.buckets) b
+  JOIN LATERAL recount_outfit_buckets(o.ordering, sampled.buckets) c USING (from_value, from_id)
+  WHERE (b.public, b.private) <> (c.public, c.private)
   UNION ALL
-  SELECT * FROM compare_outfit_groups()
+  SELECT o.ordering, true, g.from_value, g.from_id, ARRAY[g.public, g.private], ARRAY[g.bucket_public, g.bucket_private]
+  FROM outfit_orderings o LEFT JOIN outfit_groups g USING (ordering) CROSS JOIN outfit_key_limits l
+  WHERE (g.public, g.private, g.from_value, true) IS DISTINCT FROM (g.bucket_public, g.bucket_private, g.first_value,
+    EXISTS (SELECT FROM outfit_buckets f WHERE f.ordering = o.ordering AND NOT f.is_group AND f.from_value = l.lowest_value))
+    OR g.from_value IS NULL
 $$;
 -- END check_outfit_counts
-
--- FUNCTION audit_outfit_counts
--- The same for a random bucket of each ordering, and all groups.
-CREATE FUNCTION audit_outfit_counts()
-RETURNS TABLE (ordering text, is_group boolean, from_value bigint, from_id integer, counted bigint[], found bigint[])
-LANGUAGE sql STABLE AS $$
-  SELECT wrong.*
-  FROM outfit_orderings o
-  CROSS JOIN LATERAL compare_outfit_buckets(o.ordering,
-    ARRAY(SELECT b FROM outfit_bucket_ranges b WHERE b.ordering = o.ordering AND NOT b.is_group ORDER BY random() LIMIT 1)) AS wrong
-  UNION ALL
-  SELECT * FROM compare_outfit_groups()
-$$;
--- END audit_outfit_counts
-
 -- FUNCTION check_outfit_likes
 -- Rows of likes that are missing, orphaned or have stale copies: none, unless triggers were disabled.
 CREATE FUNCTION check_outfit_likes() RETURNS SETOF integer
@@ -865,7 +717,6 @@ LANGUAGE sql STABLE AS $$
   WHERE (o.id, o.private, o.user_id) IS DISTINCT FROM (l.id, l.private, l.user_id)
 $$;
 -- END check_outfit_likes
-
 -- FUNCTION rebuild_outfit_counts
 -- Enables the triggers, repairs the rows of likes, and recounts everything. Writers are not blocked by the recount, as
 -- their changes are pending; maintenance and TRUNCATE wait.
@@ -900,6 +751,7 @@ BEGIN
 END $$;
 -- END rebuild_outfit_counts
 
+SELECT record_changes_of('users');
 SELECT empty_outfit_buckets();
 
 INSERT INTO outfit_counts_state (snapshot, oldest_kept_xid, prune_snapshot, prune_snapshot_at)

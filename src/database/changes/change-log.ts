@@ -39,7 +39,7 @@ export interface Changes {
   readonly outfits: readonly OutfitChange[];
   /** Rows of other tables that were inserted, deleted or updated. */
   readonly rows: readonly RowChange[];
-  /** Tables that record their changes, beside outfits and users. */
+  /** Tables that record their changes, beside outfits. */
   readonly recorded?: Iterable<string>;
 }
 
@@ -67,7 +67,7 @@ type ImageColumns<Prefix extends 'old' | 'new'> = {
 export type ChangeRow = { readonly outfit_id: number | null } & ImageColumns<'old'> &
   ImageColumns<'new'> & { readonly table_name: string | null; readonly row_key: string | null };
 
-/** @returns undefined for a row with neither users nor a table, as TRUNCATE outfits writes it: anything may have changed */
+/** @returns undefined for a row with neither an outfit nor a table, as TRUNCATE outfits writes it: anything may have changed */
 export function parseChanges(
   changes: readonly ChangeRow[],
   recorded: Iterable<string>,
@@ -76,10 +76,8 @@ export function parseChanges(
   const rows: RowChange[] = [];
   for (const row of changes) {
     const { outfit_id: id, table_name: table, row_key: text } = row;
-    const userIds = [row.old_user_id, row.new_user_id].filter((user) => user !== null);
     if (table !== null) rows.push({ table, key: rowKeyOf(text as string) });
-    else if (userIds.length === 0) return undefined;
-    else if (id === null) rows.push(...userIds.map((key) => ({ table: 'users', key })));
+    else if (id === null) return undefined;
     else outfits.push(changeOf(id, imageOf(row, 'old'), imageOf(row, 'new')));
   }
   return { outfits, rows, recorded };
@@ -191,7 +189,7 @@ export class ChangeLog {
   add(changes: Changes | undefined): void {
     this.current += 1;
     if (!changes) this.#truncate(this.current);
-    else this.#recorded = new Set(['outfits', 'users', ...(changes.recorded ?? [])]);
+    else this.#recorded = new Set(['outfits', ...(changes.recorded ?? [])]);
     for (const change of changes?.outfits ?? []) {
       this.#outfitChanges.push({ ...change, version: this.current });
       this.#record('outfits', change.id);

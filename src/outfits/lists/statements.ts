@@ -183,24 +183,26 @@ function countedPage(
     visibility.private === 'own'
       ? `SELECT array_agg(s.value) AS values, array_agg(s.id) AS ids
          FROM (
-           SELECT s.${field}::bigint AS value, s.id FROM ${tableOf(field)} s
+           SELECT s.${field}::bigint AS value, s.id::bigint FROM ${tableOf(field)} s
            WHERE s.user_id = ${viewer} AND s.private ORDER BY s.${field}, s.id
          ) s`
-      : 'SELECT NULL::bigint[] AS values, NULL::int[] AS ids';
+      : 'SELECT NULL::bigint[] AS values, NULL::bigint[] AS ids';
   return `
     SELECT place.count, ${rowColumns}
     FROM ${placedTables}
     RIGHT JOIN (
       SELECT total.count, place.value, place.id
-      FROM (${countedTotal(parts)}) total
+      FROM (${own}) own
+      CROSS JOIN LATERAL (${countedTotal(parts, 'coalesce(cardinality(own.values), 0)')}) total
       CROSS JOIN LATERAL (SELECT ${skipOf(slice)} AS skip) page
-      CROSS JOIN (${own}) own
-      CROSS JOIN LATERAL seek_outfits('${field}', ${seesAll(parts)}, own.values, own.ids,
-        preceding + ${direction === 'asc' ? 'page.skip' : `greatest(count - page.skip - ${size}::int, 0)`}) bucket
+      CROSS JOIN LATERAL (
+        SELECT total.preceding + ${direction === 'asc' ? 'page.skip' : `greatest(count - page.skip - ${size}::int, 0)`} AS skip
+      ) ascending
+      CROSS JOIN LATERAL seek_outfits('${field}', ${seesAll(parts)}, own.values, own.ids, ascending.skip, NULL) bucket
       LEFT JOIN LATERAL (
         SELECT * FROM (
-          SELECT s.value, s.id FROM (${walksOf(parts, field, `(s.${field}, s.id) >= (bucket.value, bucket.id)`, 'asc', `bucket.skip + ${size}::int`)}) s
-          ORDER BY s.value, s.id OFFSET bucket.skip LIMIT least(greatest(count - page.skip, 0), ${size}::int)
+          SELECT s.value, s.id FROM (${walksOf(parts, field, `(s.${field}, s.id) >= (bucket.value, bucket.id)`, 'asc', `ascending.skip - bucket.preceding + ${size}::int`)}) s
+          ORDER BY s.value, s.id OFFSET ascending.skip - bucket.preceding LIMIT least(greatest(count - page.skip, 0), ${size}::int)
         ) s LIMIT ${limit}
       ) place ON true
     ) place ON o.id = place.id
@@ -257,19 +259,18 @@ function walksOf(
 const seesAll = ({ visibility }: Parts) => visibility.private === 'all';
 
 /**
- * The `count` of a list, and `preceding`: the outfits below its range. OFFSET 0 keeps functions from repeated calls, and
+ * The `count` of a list, and `preceding`: the outfits below its range. `own` is the number of the viewer's private outfits. OFFSET 0 keeps functions from repeated calls, and
  * outfits are named first, so that tables are locked in the order of TRUNCATE.
  */
-function countedTotal(parts: Parts): string {
+function countedTotal(
+  parts: Parts,
+  own = `(SELECT count(*) FROM outfits s WHERE s.user_id = ${parts.viewer} AND s.private)`,
+): string {
   const { visibility, viewer, owner, range } = parts;
   if (owner) {
     return `SELECT count(*)::int AS count FROM outfits s WHERE s.user_id = ${owner} AND ${visibleOf(visibility, viewer, owner)}`;
   }
-  const own =
-    visibility.private === 'own'
-      ? ` + (SELECT count(*) FROM outfits s WHERE s.user_id = ${viewer} AND s.private)`
-      : '';
-  const whole = `count_outfits(${seesAll(parts)})${own}`;
+  const whole = `count_outfits(${seesAll(parts)})${visibility.private === 'own' ? ` + ${own}` : ''}`;
   if (!range) return `SELECT (${whole})::int AS count, 0 AS preceding OFFSET 0`;
   const rank = (end: string) => rankOf(parts, range.field, end);
   return `
@@ -294,7 +295,7 @@ function rankOf(parts: Parts, field: OrderingField, end: string): string {
   };
   return `(
         SELECT bucket.preceding + ${before(`NOT s.private AND ${inBucket}`)}${privates[visibility.private]}
-        FROM rank_outfits('${field}', ${seesAll(parts)}, ${end}::bigint) bucket
+        FROM seek_outfits('${field}', ${seesAll(parts)}, NULL, NULL, NULL, ${end}::bigint) bucket
       )`;
 }
 
