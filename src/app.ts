@@ -106,6 +106,7 @@ export async function buildApp(
   const credentials = new Credentials(config, onUser, observeWebhook);
   app.addHook('preClose', async () => credentials.stopSoon());
   app.addHook('onClose', () => credentials.close());
+  const isFollowed = /^(?:shadow|canary)$/.test(config.legacyMode.kind);
   // Registered before the hooks that change answers: forwarded answers pass unchanged.
   const legacy =
     config.legacyMode.kind === 'off'
@@ -114,6 +115,13 @@ export async function buildApp(
           config,
           credentials,
           routes,
+          records: isFollowed
+            ? (await import('./transfer/import/record-store.ts')).createRecordStore(
+                database.pool,
+                config,
+                () => attachment?.ownsWrites,
+              )
+            : undefined,
           metrics,
           shutdown,
           traceUpstream: tracing?.traceUpstream,

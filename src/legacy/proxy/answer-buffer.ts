@@ -52,7 +52,8 @@ export async function bufferAnswer(answer: IncomingMessage, seconds?: number): P
   }
 }
 
-async function decode(bytes: Buffer, encoding = 'identity'): Promise<Buffer> {
+/** @throws NotComparable for another encoding, or a large body */
+export async function decode(bytes: Buffer, encoding = 'identity'): Promise<Buffer> {
   if (/^\s*identity\s*$/i.test(encoding)) return bytes;
   const decoder = createDecoder(encoding);
   if (!decoder) throw new NotComparable('encoded in another way');

@@ -23,6 +23,7 @@ import {
   toLegacyHeaders,
 } from './forwarded-headers.ts';
 import { LegacyMetrics } from './metrics.ts';
+import { OwnWrites, type RecordStore } from './own-writes.ts';
 import {
   type Forwarding,
   forward,
@@ -46,6 +47,8 @@ interface LegacyOptions {
   /** The REST paths of this gateway. */
   readonly routes: readonly { readonly path: string; readonly list?: unknown }[];
   readonly credentials: Credentials;
+  /** Where records are saved that were written in the old service; undefined once this gateway takes the writes. */
+  readonly records: RecordStore | undefined;
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
   /** Undefined: requests to the old service are not traced. */
@@ -119,6 +122,7 @@ export class Legacy {
   readonly #forwarding: Forwarding;
   readonly #metrics: LegacyMetrics;
   readonly #comparisons: Comparisons;
+  readonly #ownWrites: OwnWrites | undefined;
   readonly closing = new AbortController();
   /** Whether the old service owns the listing: it gets all writes, and the reads outside of the canary. */
   readonly #isLegacyOwner: boolean;
@@ -144,6 +148,8 @@ export class Legacy {
       legacyHost,
       isClosing: () => shutdown?.isClosing ?? false,
     };
+    this.#ownWrites =
+      options.records && new OwnWrites(this.#forwarding, this.#ownPaths, options.records, app.log);
     this.#metrics = new LegacyMetrics(metrics?.registry);
     const accepted = acceptedOf(legacyAccept);
     this.#comparisons = new Comparisons({
@@ -273,9 +279,15 @@ export class Legacy {
     const signal = disconnectSignalOf(request.raw.socket);
     try {
       await this.#measure(signal, () =>
-        forward(this.#forwarding, request, reply, (answer) => {
-          if (sampled) void this.#comparisons.compareForwarded(sampled, answer, signal);
-        }),
+        forward(
+          this.#forwarding,
+          request,
+          reply,
+          (answer) => {
+            if (sampled) void this.#comparisons.compareForwarded(sampled, answer, signal);
+          },
+          async (answer) => (await this.#ownWrites?.follow(request, answer)) ?? [],
+        ),
       );
     } catch (error) {
       if (sampled) this.#comparisons.count(signal.aborted ? 'skipped' : 'unreachable');

@@ -192,12 +192,16 @@ export interface Forwarding {
   readonly isClosing: () => boolean;
 }
 
-/** Forwards a request. Resolves when the head of the answer is sent. @throws HttpError 502, 503 or 504 before */
+/**
+ * Forwards a request. Resolves when the head of the answer is sent. @throws HttpError 502, 503 or 504 before
+ * @param prepare called before the answer is sent; returns the bytes of it that it has read
+ */
 export async function forward(
   { upstream, gateway, legacyHost, isClosing }: Forwarding,
   request: FastifyRequest,
   reply: FastifyReply,
   onAnswer?: (answer: IncomingMessage) => void,
+  prepare?: (answer: IncomingMessage) => Promise<readonly Buffer[]>,
 ): Promise<void> {
   const { raw, headers } = request;
   const signal = disconnectSignalOf(raw.socket);
@@ -213,6 +217,7 @@ export async function forward(
     signal,
     isHeldUp: () => response.writableNeedDrain,
   });
+  const begun = (await prepare?.(answer)) ?? [];
   try {
     response.sendDate = false;
     if (isClosing()) response.shouldKeepAlive = false;
@@ -228,9 +233,16 @@ export async function forward(
   }
   reply.hijack();
   onAnswer?.(answer);
-  answer.once('end', () => {
+  const addTrailers = () => {
     if (answer.rawTrailers.length > 0) response.addTrailers(pairsOf(answer.rawTrailers));
-  });
+  };
+  for (const chunk of begun) response.write(chunk);
+  if (answer.complete && answer.readableEnded) {
+    addTrailers();
+    response.end();
+    return;
+  }
+  answer.once('end', addTrailers);
   // An aborted answer of the old service aborts this one.
   pipeline(answer, response, (error) => {
     if (!error || signal.aborted) return;

@@ -48,6 +48,10 @@ export interface LegacyService {
   tieBreak: boolean;
   /** An origin whose pages may read answers and send these methods, as django-cors-headers says it. */
   cors: { readonly origin: string; readonly methods: string } | undefined;
+  /** Whether it has the path of single records: GET, PATCH, DELETE, and POST and DELETE of `like/`. */
+  hasDetails: boolean;
+  /** Called when a record is read by itself, before it is sent. */
+  onRead: (id: number) => Promise<void> | void;
   /** Orderings that it passes over as if it did not know them. */
   readonly unknown: Set<string>;
   /** Ids that it leaves out of its pages, although they count. */
@@ -119,6 +123,8 @@ export async function startLegacyService(
       const sent = { 'Content-Type': headers['content-type'] ?? 'text/plain', 'X-Legacy': 'yes' };
       return send(response, 200, sent, asked.body);
     }
+    const [, id, like] = /^\/api\/outfits\/(\d+)\/(like\/)?$/.exec(url.pathname) ?? [];
+    if (id && service.hasDetails) return detail(Number(id), like !== undefined, asked, response);
     if (url.pathname !== '/api/outfits/') {
       return sendJson(response, 404, {}, { detail: 'Not found.' });
     }
@@ -137,6 +143,24 @@ export async function startLegacyService(
       return sendJson(response, 405, allow, { detail: `Method "${method}" not allowed.` });
     }
     return list(url, headers, response);
+  }
+
+  async function detail(
+    id: number,
+    isLike: boolean,
+    { method, body }: { method: string; body: Buffer },
+    response: ServerResponse,
+  ) {
+    const index = records.findIndex((record) => record.id === id);
+    const record = records[index];
+    if (!record) return sendJson(response, 404, allow, { detail: 'Not found.' });
+    if (isLike) record.likes += method === 'DELETE' ? -1 : 1;
+    else if (method === 'PATCH') Object.assign(record, JSON.parse(body.toString()));
+    else if (method === 'DELETE') records.splice(index, 1);
+    if (method === 'DELETE') return send(response, 204, allow, '');
+    const shown = { ...record };
+    if (method === 'GET') await service.onRead(id);
+    return sendJson(response, 200, allow, shown);
   }
 
   function create(body: Buffer, response: ServerResponse) {
@@ -224,6 +248,8 @@ export async function startLegacyService(
     fault: undefined,
     tieBreak: true,
     cors: undefined,
+    hasDetails: false,
+    onRead: () => {},
     unknown: new Set(),
     hidden: new Set(),
     requests: [],
