@@ -143,7 +143,7 @@ export class LiveStream implements AsyncIterableIterator<LiveAnswer, undefined> 
     if (expiresAt > now) return;
     this.#renewingSince ??= now;
     if (!renewal) this.end(LiveAnswer.expired);
-    else if (now < this.#renewingSince + renewal.grace) this.#renew(renewal.renew);
+    else if (now < this.#renewingSince + renewal.grace) void this.#renew(renewal.renew);
     // Clients reconnect, and get the error as the answer.
     else this.end();
   }
