@@ -1,6 +1,6 @@
 // outfit-gateway verify: compares a live listing with the answers of this service.
 import { buildApp } from '../app.ts';
-import { type Config, ConfigError, legacyHostFor, readConfig, wholeNumber } from '../config.ts';
+import { type Config, ConfigError, legacyHostFor, readConfig } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded/data-folder.ts';
 import { toAnswer } from '../http/client.ts';
@@ -9,6 +9,7 @@ import { Report } from '../legacy/verify/report.ts';
 import { verifyListing } from '../legacy/verify/verify.ts';
 import { hide, parseHeaders } from '../old-listing/fetch-page.ts';
 import { commandText } from '../package.ts';
+import { wholeNumber } from '../setting-values.ts';
 import { formatNumber, Reporter } from '../transfer/reporter.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import type { Io } from './command.ts';

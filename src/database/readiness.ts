@@ -166,7 +166,8 @@ async function checkSettings(
     queryable,
     description,
     `SELECT min(logicalrelid::text) AS table FROM pg_dist_partition
-     WHERE logicalrelid IN (to_regclass('outfits'), to_regclass('outfit_like_counts'), to_regclass('users'))`,
+     WHERE logicalrelid IN (SELECT to_regclass(quote_ident(name)) FROM unnest($1::text[]) AS name)`,
+    [namesOf('TABLE')],
   );
   if (table) {
     throw new DatabaseNotReadyError(

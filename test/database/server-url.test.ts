@@ -18,7 +18,7 @@ test.each([
     'has connection_limit, which the gateway does not know: set DATABASE_POOL',
   ],
   ['pool_timeout=10', 'has pool_timeout, which the gateway does not know: leave it out'],
-  ['connect_timeout=10', 'has connect_timeout, which'],
+  ['connect_timeout=soon', 'has connect_timeout=soon, which'],
   ['currentSchema=app', 'has currentSchema, which'],
   ['hostaddr=10.0.0.1', 'has hostaddr, which'],
   ['service=main', 'has service, which'],
@@ -37,6 +37,8 @@ test.each([
   ['channel_binding=require', 'has channel_binding=require, which the gateway cannot do'],
   ['gssencmode=require', 'has gssencmode=require, which'],
   ['target_session_attrs=standby', 'has target_session_attrs=standby, which'],
+  ['ssl_min_protocol_version=TLSv1.3', 'has ssl_min_protocol_version=TLSv1.3, which'],
+  ['load_balance_hosts=random', 'has load_balance_hosts=random, which'],
   ['client_encoding=latin1', 'has client_encoding=latin1, which'],
   ['host=a,b', 'names several hosts: name one'],
 ])('refuses ?%s in one sentence', async (query, sentence) => {
@@ -90,6 +92,17 @@ test.each([
   const found = readServerUrl(url);
   expect(found.config).toMatchObject({ ...config, user: 'u', password: 'pw', database: 'db' });
   expect(found.description).toBe(`PostgreSQL database db on ${name}`);
+});
+
+test.each([
+  'connect_timeout=10&tcp_user_timeout=3000&fallback_application_name=psql',
+  'keepalives=1&keepalives_idle=30&keepalives_interval=10&keepalives_count=3',
+  'target_session_attrs=read-write&load_balance_hosts=disable&client_encoding=UTF8',
+  'gssencmode=disable&channel_binding=prefer&krbsrvname=postgres',
+  'ssl_min_protocol_version=TLSv1.2&sslsni=1&sslcompression=0',
+])('takes ?%s of libpq, which changes nothing', (query) => {
+  const plain = 'postgresql://u:pw@h/db';
+  expect(readServerUrl(`${plain}?${query}`)).toEqual(readServerUrl(plain));
 });
 
 test('decodes what is escaped, and takes further parameters', () => {

@@ -21,11 +21,11 @@ describe('one sentence says what is wrong with', () => {
     ['sslrootcert=ca.crt', 'says something of TLS, but not sslmode: add one of'],
     ['sslnegotiation=direct', 'says something of TLS, but not sslmode: add one of'],
     ['sslmode=disable&sslnegotiation=direct', 'has sslnegotiation=direct with sslmode=disable'],
-    ['sslmode=require&sslnegotiation=soon', 'has sslnegotiation=soon: use postgres or direct'],
+    ['sslmode=require&sslnegotiation=soon', 'has sslnegotiation=soon, which the gateway cannot do'],
     ['sslmode=require&sslrootcert=system', 'has sslrootcert=system with sslmode=require: use'],
     [
       'sslmode=verify-full&sslrootcert=/no/ca.crt',
-      'names a file as sslrootcert that cannot be read',
+      'names a file that cannot be read (ENOENT: no such file or directory, open',
     ],
     ['sslmode=require&sslcert=client.crt', 'has one of sslcert and sslkey: they go together'],
     ['sslmode=require&sslcrl=crl.pem', 'has sslcrl, which the gateway does not know: leave it out'],

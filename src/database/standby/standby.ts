@@ -9,6 +9,7 @@ import { TaskPool } from '../connection/pool.ts';
 import { readServerUrl } from '../connection/server-url.ts';
 import { databaseOid } from '../connection/server-watch.ts';
 import { createSession, DedicatedConnection, Sockets } from '../connection/session.ts';
+import { exactTypes } from '../read.ts';
 import { reasonOf } from '../readiness.ts';
 
 export interface StandbyOptions {
@@ -202,29 +203,22 @@ const statement = {
   name: 'standby',
   text: `
     SELECT pg_is_in_recovery() AS "isStandby", ${databaseOid} AS database, pg_postmaster_start_time()::text AS server,
-      coalesce(pg_last_wal_replay_lsn() - '0/0', 0)::text AS replayed,
+      coalesce(pg_last_wal_replay_lsn() - '0/0', 0)::bigint AS replayed,
       greatest(
         (SELECT min_recovery_end_timeline FROM pg_control_recovery()),
         (SELECT received_tli FROM pg_stat_wal_receiver)
       ) AS timeline,
       (SELECT system_identifier FROM pg_control_system())::text AS system,
-      current_setting('wal_block_size') AS "pageSize",
-      pg_size_bytes(current_setting('wal_segment_size'))::text AS "fileSize"`,
+      current_setting('wal_block_size')::bigint AS "pageSize",
+      pg_size_bytes(current_setting('wal_segment_size')) AS "fileSize"`,
+  types: exactTypes,
 };
 
-type Row = Omit<StandbyState, 'fileSize' | 'pageSize' | 'replayed'> &
-  Readonly<Record<'fileSize' | 'pageSize' | 'replayed', string>>;
-
 async function readState(client: pg.ClientBase): Promise<StandbyState> {
-  const { rows } = await client.query<Row>(statement);
+  const { rows } = await client.query<StandbyState>(statement);
   const [row] = rows;
   if (!row) throw new Error('A standby said nothing of itself.');
-  return {
-    ...row,
-    replayed: BigInt(row.replayed),
-    pageSize: BigInt(row.pageSize),
-    fileSize: BigInt(row.fileSize),
-  };
+  return row;
 }
 
 /** Whether every commit before this position of the primary's log is replayed. */

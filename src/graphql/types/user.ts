@@ -1,5 +1,5 @@
 // User: user(...).
-import { parseUrl } from '../../config.ts';
+import { parseUrl } from '../../setting-values.ts';
 import { builder } from '../builder.ts';
 import { badUserInput } from '../errors.ts';
 import { globalIdOf, Node, readGlobalId } from './node.ts';
