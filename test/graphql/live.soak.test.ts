@@ -86,7 +86,7 @@ test(`a change reaches ${viewers} viewers with answers of their own, and delays 
   expect(await stop(server)).toBe(0);
 }, 300_000);
 
-const perTransport = 400;
+const perTransport = 1_000;
 test(`${3 * perTransport} subscriptions over three transports: none gets what is older, none misses the last, none is left`, async () => {
   const metricsPort = await findFreePort();
   const settings = { METRICS_PORT: String(metricsPort) };
@@ -138,6 +138,29 @@ test(`${3 * perTransport} subscriptions over three transports: none gets what is
   const stopped = stop(server);
   expect([1012, 1013]).toContain((await kept?.closed)?.[0]);
   expect(await stopped).toBe(0);
+}, 300_000);
+
+test('a heap of 128 MB outlives 1,200 live answers whose requests have a megabyte of other variables', async () => {
+  const settings = { NODE_OPTIONS: '--max-old-space-size=128' };
+  const { server, base, port } = await start(settings);
+  const query = 'subscription { outfits(page: 1) { count } }';
+  const variables = { big: 'x'.repeat(1_000_000) };
+  const body = JSON.stringify({ query, variables });
+  const headers = `accept: text/event-stream\r\ncontent-type: application/json\r\n`;
+  const sent = `POST /graphql HTTP/1.1\r\nhost: a\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`;
+  for (let at = 0; at < 600; at++) {
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => {}).write(sent);
+    await new Promise((settle) => socket.once('data', settle));
+  }
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => openAcknowledged(base)));
+  for (let at = 0; at < 30; at++) {
+    for (const { subscribe: send } of sockets) send(`${at}`, query, { variables });
+    for (const { next } of sockets) expect((await next()).payload.data.outfits.count).toBe(2400);
+  }
+  expect((await fetch(`${base}/api/outfits/`)).status).toBe(200);
+  expect(await stop(server)).toBe(0);
 }, 300_000);
 
 const toNumber = ([, number]: RegExpMatchArray) => Number(number);

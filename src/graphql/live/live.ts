@@ -60,7 +60,7 @@ export class LiveAnswers {
     transport: Transport,
     bytes = 0,
   ): Promise<LiveStream> {
-    const execution = toExecution(this.engine, operation, sent);
+    const execution = toExecution(this.engine, operation, pickDeclared(operation, sent));
     const ofText = bytesPerCharacter.text * (operation.text?.length ?? 0);
     const ofVariables = bytesPerCharacter.variables * writeCanonical(execution.variables).length;
     const stream = this.streams.add({
@@ -210,18 +210,14 @@ function keyOf({ key }: LiveExecution, { viewer }: Subscriber, isShared: boolean
 }
 
 /**
- * With the variables that the operation declares, and a digest of what it depends on as its key. It keeps the text alone:
- * the engine keeps what was parsed, within its limit.
+ * With a digest of what it depends on as its key. It keeps the text alone: the engine keeps what was parsed, within its
+ * limit. In its scope is nothing else that was sent, which its function would keep.
  */
 function toExecution(
   engine: Engine,
-  { name, node, text = '' }: Operation,
-  sent: Record<string, unknown>,
+  { name, text = '' }: Operation,
+  variables: Record<string, unknown>,
 ): LiveExecution {
-  const names = node.variableDefinitions?.map(({ variable }) => variable.name.value) ?? [];
-  const variables = Object.fromEntries(
-    names.flatMap((one) => (Object.hasOwn(sent, one) ? [[one, sent[one]]] : [])),
-  );
   const digest = createHash('sha256').update(JSON.stringify([name ?? null, text]));
   const key = `live ${digest.update(writeCanonical(variables)).digest('base64')}`;
   const operation = () => {
@@ -230,6 +226,13 @@ function toExecution(
     return found;
   };
   return { ...encodingOf(eventType, key), variables, operation };
+}
+
+function pickDeclared({ node }: Operation, sent: Record<string, unknown>): Record<string, unknown> {
+  const names = node.variableDefinitions?.map(({ variable }) => variable.name.value) ?? [];
+  return Object.fromEntries(
+    names.flatMap((name) => (Object.hasOwn(sent, name) ? [[name, sent[name]]] : [])),
+  );
 }
 
 /** Canonical text: equal for equal variables, in any order. JSON would write Infinity, parsed from 1e400, as null. */

@@ -58,7 +58,9 @@ type SocketContext = Context<Record<string, unknown>, SocketConnection>;
 interface SocketOperation {
   /** Its client waits for it no more. */
   readonly leave: AbortController;
-  readonly ended: Promise<void>;
+  /** Bytes of its message, until it was executed. */
+  bytes: number;
+  ended: Promise<void>;
 }
 
 const fromClients: readonly unknown[] = [
@@ -231,19 +233,24 @@ export class SocketConnection {
     if (isInUse) this.close(CloseCode.SubscriberAlreadyExists);
     else if (id.length > maxIdLength) this.close(CloseCode.BadRequest);
     if (isInUse || id.length > maxIdLength || this.#isDraining) return;
-    const leave = new AbortController();
     // One that was left may still be ending: graphql-ws would take its answers for those of this one.
-    const ended = (previous?.ended ?? Promise.resolve())
-      .then(() => (leave.signal.aborted ? undefined : this.#handle(message as never)))
+    const { ended } = previous ?? { ended: Promise.resolve() };
+    const operation: SocketOperation = { leave: new AbortController(), bytes, ended };
+    this.#operations.set(id, operation);
+    this.#count(bytes);
+    operation.ended = ended
+      .then(() => (operation.leave.signal.aborted ? undefined : this.#handle(message as never)))
       .catch(this.#fail)
       .then(() => {
-        this.#count(-bytes);
+        this.#release(operation);
         if (this.#operations.get(id) === operation) this.#operations.delete(id);
         if (this.#isDraining) this.drain();
       });
-    const operation = { leave, ended };
-    this.#operations.set(id, operation);
-    this.#count(bytes);
+  }
+
+  #release(operation: SocketOperation): void {
+    this.#count(-operation.bytes);
+    operation.bytes = 0;
   }
 
   async connect(context: SocketContext): Promise<boolean> {
@@ -269,7 +276,8 @@ export class SocketConnection {
 
   /** Executes an operation; graphql-ws sends its answers. */
   async subscribe(context: SocketContext, id: string, payload: object) {
-    const { signal } = this.#operations.get(id)?.leave ?? new AbortController();
+    const operation = this.#operations.get(id) as SocketOperation;
+    const { signal } = operation.leave;
     const params: GraphQLParams = { ...payload };
     // graphql-ws keeps the message as long as the operation.
     for (const name of Object.keys(payload)) Reflect.deleteProperty(payload, name);
@@ -282,6 +290,8 @@ export class SocketConnection {
     } catch (error) {
       this.#refuse(error as HttpError);
       return [new Refusal(LiveAnswer.expired)];
+    } finally {
+      this.#release(operation);
     }
   }
 
