@@ -1,5 +1,5 @@
-// Part of npm run generate: the functions of the database in its migrations, the schema as SDL, and types of the documents of
-// REST and of the tests.
+// Part of npm run generate: the functions of the database in its migrations, the schema as SDL, types of the documents of
+// REST and of the tests, and what the settings are for, as docs/settings.md says it.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { codegen } from '@graphql-codegen/core';
 import * as documentNode from '@graphql-codegen/typed-document-node';
@@ -16,6 +16,20 @@ const sdl = printSdl(schema);
 writeFileSync('src/graphql/schema.graphql', sdl);
 await generate('src/generated/rest.ts', 'src/rest', 'src/pages', 'src/transfer/export');
 await generate('src/generated/test-client.ts', 'test/support/graphql');
+
+// The first sentence of each row of the table.
+const purposes = [
+  ...readFileSync('docs/settings.md', 'utf8').matchAll(
+    /^\| `(\w+)` \|.*?\| (\S.*?\.)(?: .*)? \|$/gm,
+  ),
+].map(([, name, text = '']) => [
+  name,
+  text.replace(/:? see \[.*?\]\(.*?\)| \(\[.*?\]\(.*?\)\)|[`\]]|\(\S+\.md\S*\)|\[/g, ''),
+]);
+writeFileSync(
+  'src/generated/settings.ts',
+  `export const settingPurposes: Readonly<Record<string, string>> = ${JSON.stringify(Object.fromEntries(purposes), null, 2)};\n`,
+);
 
 /** @param folders folders of the documents */
 async function generate(filename: string, ...folders: string[]): Promise<void> {

@@ -151,6 +151,7 @@ export async function buildApp(
       hasSockets: config.maxSockets > 0,
       log: app.log,
       observe: tracing?.observeOperation,
+      onErrors: options.metrics?.countErrors(),
       plugins: options.plugins,
     });
     const shared = { engine, admit, guardWrite, config, schema };

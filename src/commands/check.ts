@@ -26,6 +26,7 @@ export const line = () =>
         "a credential that a client sends, such as 'Authorization: Token abc' or 'Cookie: sessionid=abc': does this gateway say the same of it as the old service? May be given more than once",
         asList(),
       )
+      .option('--json', 'prints one JSON object: { ok, checks: [{ name, ok, text }] }')
       .addHelpText(
         'after',
         '\nExit code: 0 all is right, 1 something is wrong, 2 a setting is not valid.',
@@ -36,19 +37,22 @@ type Check = (name: string, work: () => Promise<string>) => Promise<void>;
 
 export async function run(
   { env, stdout, signal }: Io,
-  { header }: { readonly header?: readonly string[] },
+  { header, json }: { readonly header?: readonly string[]; readonly json?: boolean },
 ): Promise<number> {
   const config = readConfig(env);
   const credential = header && Object.fromEntries(parseHeaders(header));
-  let code = 0;
+  const checks: { readonly name: string; readonly ok: boolean; readonly text: string }[] = [];
+  const note = (name: string, ok: boolean, text: string) => {
+    checks.push({ name, ok, text });
+    if (!json) stdout.write(`${ok ? 'ok' : 'wrong'}: ${name}: ${text}\n`);
+  };
   const check: Check = async (name, work) => {
     try {
-      stdout.write(`ok: ${name}: ${await untilAborted(work(), signal)}\n`);
+      note(name, true, await untilAborted(work(), signal));
     } catch (error) {
       signal.throwIfAborted();
       const { cause = error } = error instanceof HttpError ? error : {};
-      stdout.write(`wrong: ${name}: ${reasonOf(cause).replaceAll('\n', ' ')}\n`);
-      code = 1;
+      note(name, false, reasonOf(cause).replaceAll('\n', ' '));
     }
   };
   const given = allSettings.flatMap(({ name }) => (env[name] ? [name] : []));
@@ -68,7 +72,9 @@ export async function run(
   }
   if (isTraced(config)) await check('OTEL', () => readTracing(config));
   if (credential) await check('--header', () => checkCredential(credential, config, signal));
-  return code;
+  const isRight = checks.every(({ ok }) => ok);
+  if (json) stdout.write(`${JSON.stringify({ ok: isRight, checks })}\n`);
+  return isRight ? 0 : 1;
 }
 
 async function checkServers(config: Config, check: Check): Promise<void> {

@@ -108,9 +108,9 @@ refused from a source; the database keeps the first FIRST_ID that it is told, un
 another one. Users stay, also those without outfits.
 
 Exit code: 0 all is saved, 1 some records broke the contract and were left out, the listing counts
-more than came, numbers of likes and their rows disagree, or --replace or --prune --yes removed nothing because the source was empty or not
-read completely or it would have been too much, 2 the import could not be done, 130 it was
-interrupted (the same command goes on from there).`;
+more than came, numbers of likes and their rows disagree, or --replace or --prune --yes removed
+nothing because the source was empty or not read completely or it would have been too much, 2 the
+import could not be done, 130 it was interrupted (the same command goes on from there).`;
 
 export const failureCode = 2;
 

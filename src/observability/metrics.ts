@@ -104,6 +104,19 @@ export class Metrics {
     };
   }
 
+  /** Returns the function that counts the errors of an operation. */
+  countErrors(): (codes: Iterable<string>, type: string) => void {
+    const errors = new Counter({
+      name: 'gateway_graphql_errors_total',
+      help: 'GraphQL operations with an error, by its code, and by the type of operation: none, if none was found.',
+      labelNames: ['code', 'type'],
+      registers: [this.registry],
+    });
+    return (codes, type) => {
+      for (const code of codes) errors.inc({ code, type });
+    };
+  }
+
   /** Counts a request that could not be read as HTTP. */
   countUnreadable(reason: Unreadable['reason']): void {
     this.#unreadable.inc({ reason });
@@ -167,7 +180,15 @@ export class Metrics {
       outcome === 'stale' ? stale.inc() : durations.observe({ outcome }, duration);
   }
 
-  followCounts(maintenance: { readonly wrongCounts: number | undefined }): void {
+  followCounts(maintenance: {
+    readonly wrongCounts: number | undefined;
+    readonly pendingSeconds: number;
+  }): void {
+    this.#gauge(
+      'gateway_counts_pending_seconds',
+      'For how long the oldest change has waited to be applied to the counts, as far as this process has seen.',
+      () => maintenance.pendingSeconds,
+    );
     this.#gauge(
       'gateway_counts_wrong',
       'Buckets of the counts that the last sample, each minute, found to differ from the outfits.',

@@ -105,6 +105,10 @@ export class CountsMaintenance {
     private readonly observer: ApplyObserver,
   ) {}
 
+  get pendingSeconds(): number {
+    return (performance.now() - (this.#pendingSince ?? performance.now())) / 1000;
+  }
+
   start(): void {
     this.#loops = [
       repeat(() => this.#applyWhenDue(), pollInterval),

@@ -43,6 +43,7 @@ export async function start(config: Config): Promise<void> {
       );
     }
     logAddresses(log, config, ports.main.url, metricsPort);
+    if (gateway.isAway()) log.warn('these answer 503 until the database can be used');
   } catch (error) {
     if (!isShuttingDown()) await resources.close();
     throw error;

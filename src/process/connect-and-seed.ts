@@ -17,6 +17,8 @@ import { isShuttingDown } from './signals.ts';
 /** The HTTP side of a gateway: built, not listening. */
 export interface Gateway {
   readonly measured: MetricsSource | undefined;
+  /** Whether nothing can be read for now, as the database is away. */
+  readonly isAway: () => boolean;
   listen(): Promise<void>;
   /** Closes its resources too. @param announce whether readiness fails for a second before anything closes */
   close(announce: boolean): Promise<void>;

@@ -62,6 +62,7 @@ export async function openService(
   });
   return {
     measured: metrics,
+    isAway: () => monitor.problem() !== undefined,
     listen: async () => void (await explainListenError(listen(app, config))),
     async close(announce) {
       await shutdown.close(app, announce);

@@ -88,6 +88,11 @@ test('PostgreSQL, the key set, the webhook, the old service and the documents ar
   const { DATABASE_READ_URLS: _wrong, ...right } = environment;
   expect((await call(right)).code).toBe(0);
 
+  const { stdout } = await callCommand(check, ['--json'], environment);
+  const { ok, checks } = JSON.parse(stdout);
+  const asLine = (one: (typeof checks)[number]) =>
+    `${one.ok ? 'ok' : 'wrong'}: ${one.name}: ${one.text}`;
+  expect([ok, checks.slice(1).map(asLine)]).toEqual([false, found.lines]);
   keys = { nothing: [] };
   webhook.answer = (response) => sendJson(response, 200, { id: 7 });
   writeFileSync(TRUSTED_DOCUMENTS, JSON.stringify({ one: '{ nothing }' }));

@@ -243,10 +243,11 @@ describe('help', () => {
     expect(flags.map(([, flag]) => flag)).toEqual(allSettings.map(({ name }) => flagOf(name)));
     const text = output.replace(/\n {6,}/g, ' ');
     expect(text).toMatch(
-      /\nListing:\n {2}--page-size <value> +a whole number from 1 to 1000 \(default: 20\)\n/,
+      /\nListing:\n {2}--page-size <value> +Outfits per page, 1 to 1000\. \(a whole number from 1 to 1000; default: 20\)\n/,
     );
-    expect(text).toContain('"demo" or "none" (default: demo; none on PostgreSQL)\n');
-    expect(text.match(/\(default: /g)).toHaveLength(example.length);
+    expect(text).toContain('("demo" or "none"; default: demo; none on PostgreSQL)\n');
+    expect(text.match(/<value> +[A-Za-z].*?\. \(.*?; default: /g)).toHaveLength(example.length);
+    expect(text).not.toContain('](');
   });
 
   test('--version is that of package.json, of every command', async () => {

@@ -1,6 +1,8 @@
 // deploy/, Dockerfile and compose.yaml: each setting, port, path, label and time in them is one of the program.
 // The metrics of the dashboard are checked in test/observability/alerts.test.ts.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -160,4 +162,15 @@ test('every container runs a command of this version, as an unprivileged user wi
     expect(resources.limits.memory).toMatch(/^\d+Mi$/);
   }
   expect(compose.services.migrate.command).toEqual(['migrate']);
+});
+
+// Debian's package systemd; an image of a container may lack it.
+test.runIf(existsSync('/usr/bin/systemd-analyze'))('systemd takes every line of the unit', () => {
+  const name = 'outfit-gateway@.service';
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-unit-'));
+  const text = read(`deploy/${name}`).replace('/usr/bin/node', process.execPath);
+  writeFileSync(join(folder, name), text);
+  const { stdout, stderr } = spawnSync('systemd-analyze', ['verify', join(folder, name)]);
+  rmSync(folder, { recursive: true });
+  expect(`${stdout}${stderr}`).toBe('');
 });

@@ -8,8 +8,10 @@ import { Metrics } from '../../src/observability/metrics.ts';
 import { version } from '../../src/package.ts';
 import { baseOf, environmentOf, findFreePort, runServer, stop } from '../support/cli/process.ts';
 import { keepLog, openGateway, useGateway } from '../support/gateway.ts';
+import { baseOfApp } from '../support/http/event-stream.ts';
 import { postGraphql } from '../support/http/graphql.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
+import { openAcknowledged } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -62,6 +64,33 @@ async function openLoggedGateway(level: 'debug' | 'info', identity = { AUTH_JWT_
   });
   return { app, metrics, pool: database.pool, text, lines };
 }
+
+test('errors are counted by code and type, over HTTP and a WebSocket, and those of REST are not', async () => {
+  const { app, metrics } = await openLoggedGateway('info');
+  const headers = await signIn(7);
+  const post = (query: string) =>
+    app.inject({ method: 'POST', url: '/graphql', headers, payload: { query } });
+  for (let time = 0; time < 2; time += 1) await post('{ outfits(page: 999) { count } }');
+  await post('{ a: outfits(page: 999) { count } b: outfits(page: 999) { count } user { id } }');
+  await post('{ nope }');
+  await post('mutation { likeOutfit(databaseId: 999999) { outfit { id } } }');
+  await post('{ outfits { count } }');
+  await app.inject('/api/outfits/?page=999');
+  const socket = await openAcknowledged(await baseOfApp(app));
+  socket.subscribe('1', 'subscription { outfits(page: 999) { count } }');
+  await socket.next();
+  const { text } = await metrics.print();
+  const found = [
+    ...text.matchAll(/^gateway_graphql_errors_total\{code="(.*)",type="(.*)"\} (\d+)$/gm),
+  ];
+  expect(found.map(([, ...series]) => series.join(' ')).toSorted()).toEqual([
+    'BAD_USER_INPUT query 1',
+    'GRAPHQL_VALIDATION_FAILED none 1',
+    'NOT_FOUND mutation 1',
+    'PAGE_NOT_FOUND query 3',
+    'PAGE_NOT_FOUND subscription 1',
+  ]);
+});
 
 describe('the log', () => {
   const byUsername = 'query Find($name: String) { user(username: $name) { id: databaseId } }';

@@ -31,7 +31,7 @@ beforeAll(async () => {
   legacy = await startLegacyService(records());
   gateway = await openGateway('PostgreSQL', rowsOf(records()));
   const metrics = new Metrics(gateway.database);
-  metrics.followCounts({ wrongCounts: 0 });
+  metrics.followCounts({ wrongCounts: 0, pendingSeconds: 0 });
   metrics.followAttachment({ problems: 0 });
   metrics.timeWebhook()('accepted', 0.01);
   const standby = { name: 'standby:5432', problem: undefined } as Replicas['standbys'][number];
@@ -49,7 +49,12 @@ beforeAll(async () => {
   app = await buildApp({ ...gateway.config, ...modes }, gateway.database, { metrics });
   const base = await app.listen({ port: 0, host: '127.0.0.1' });
   const ask = async (path: string) => (await fetch(`${base}${path}`)).bytes();
-  for (const path of ['/health/ready', '/graphql?query={__typename}', '/api/outfits/?user=5']) {
+  for (const path of [
+    '/health/ready',
+    '/graphql?query={__typename}',
+    '/graphql?query={nope}',
+    '/api/outfits/?user=5',
+  ]) {
     await ask(path);
   }
   await ask('/api/users/');

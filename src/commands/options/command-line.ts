@@ -3,6 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import type { z } from 'zod';
 import { allSettings, ConfigError, type Environment, readValue } from '../../config.ts';
 import { messageOf } from '../../errors.ts';
+import { settingPurposes } from '../../generated/settings.ts';
 import { version } from '../../package.ts';
 import { text } from '../../setting-values.ts';
 import type { Output } from '../../transfer/reporter.ts';
@@ -35,7 +36,8 @@ export const flagOf = (setting: string) => `--${setting.toLowerCase().replaceAll
 class SettingOption extends Option {
   constructor(readonly setting: (typeof allSettings)[number]) {
     const { name, heading, schema, whenUnsetText } = setting;
-    super(`${flagOf(name)} <value>`, `${schema.description} (default: ${whenUnsetText})`);
+    const values = `${schema.description}; default: ${whenUnsetText}`;
+    super(`${flagOf(name)} <value>`, `${settingPurposes[name]} (${values})`);
     this.helpGroup(`${heading}:`);
     // An empty value counts as unset.
     this.argParser((value) => {

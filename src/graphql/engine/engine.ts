@@ -3,6 +3,7 @@ import { type DocumentNode, type ExecutionResult, validate } from 'graphql';
 import { isAsyncIterable } from 'graphql-yoga';
 import type { OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
+import { httpErrorFor } from '../../database/errors.ts';
 import { type Execution, Run } from '../operation.ts';
 import { isShared } from '../plugins/answer-cache.ts';
 import { delayRefusal, SentRequest } from '../plugins/answers.ts';
@@ -18,6 +19,8 @@ export type ObserveOperation = <Result>(run: Run, work: () => Promise<Result>) =
 
 export interface EngineOptions extends PipelineOptions {
   readonly observe?: ObserveOperation | undefined;
+  /** Called with the codes of the errors that a client gets of an operation. */
+  readonly onErrors?: ((codes: Iterable<string>, type: string) => void) | undefined;
 }
 
 export class Engine {
@@ -68,7 +71,9 @@ export class Engine {
   ): Promise<Reading<Value>> {
     const run = new Run(encoding, caller);
     run.operation = operation;
-    return this.#answer<Value>(run, () => this.#execute(run, operation, variables));
+    const answer = this.#answer<Value>(run, () => this.#execute(run, operation, variables));
+    // A REST path shows its errors by its status.
+    return operation.isLive ? this.#reportErrors(run, answer) : answer;
   }
 
   /**
@@ -77,7 +82,28 @@ export class Engine {
    * @throws HttpError for the whole request
    */
   serve<Value extends Answer>(run: Run, sent: Sent): Promise<Reading<Value>> {
-    return this.#answer<Value>(run, () => this.#send(run, sent));
+    return this.#reportErrors(
+      run,
+      this.#answer<Value>(run, () => this.#send(run, sent)),
+    );
+  }
+
+  async #reportErrors<Result>(run: Run, answer: Promise<Result>): Promise<Result> {
+    const { onErrors } = this.options;
+    if (!onErrors) return answer;
+    const report = (codes: readonly unknown[] = []) => {
+      const { isLive = false, type = 'none' } = run.operation ?? {};
+      onErrors(new Set(codes.map(String)), isLive ? 'subscription' : type);
+    };
+    try {
+      const reading = await answer;
+      report(run.errors?.map(({ extensions }) => extensions['code']));
+      return reading;
+    } catch (error) {
+      // Without a code: the client has left.
+      report([httpErrorFor(error)?.code ?? []].flat());
+      throw error;
+    }
   }
 
   #answer<Value extends Answer>(run: Run, execute: () => Promise<void>): Promise<Reading<Value>> {
