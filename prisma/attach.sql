@@ -229,8 +229,8 @@ CREATE OR REPLACE FUNCTION attached_refuse() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   IF current_setting('outfit_gateway.attached', true) IS DISTINCT FROM pg_current_xact_id()::text THEN
-    RAISE object_not_in_prerequisite_state USING MESSAGE = 'the old service writes outfits, users and likes: they follow its tables (attached)',
-      HINT = 'Write to its tables, or run "outfit-gateway detach".';
+    RAISE object_not_in_prerequisite_state USING MESSAGE = 'outfits, users and likes follow the attached tables of the old service',
+      HINT = 'Write to these tables. Attached both ways, save_outfit and its like do so.';
   END IF;
   RETURN NULL;
 END $$;

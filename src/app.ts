@@ -8,7 +8,7 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { createAdmission, createWriteGuard } from './admission/admission.ts';
+import { type Attached, createAdmission, createWriteGuard } from './admission/admission.ts';
 import { admitBodies } from './admission/bodies.ts';
 import { ConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
 import { keepCookieAnswersPrivate } from './admission/cookies.ts';
@@ -60,7 +60,7 @@ export interface AppOptions {
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
   /** Tables of the old service that are followed. */
-  readonly attachment?: { readonly ownsWrites: boolean } | undefined;
+  readonly attachment?: Attached | undefined;
   readonly tracing?: Tracing | undefined;
   readonly shutdown?: Shutdown;
   /** Why the service is not ready, in one sentence, for `GET /health/ready`. */
@@ -97,7 +97,7 @@ export async function buildApp(
   });
   const observe = observeRequests(app, config, options);
   const onUser = async (id: number, answer: unknown) => {
-    if (attachment?.ownsWrites) return;
+    if (attachment?.writer) return;
     await followUser(database.prisma, id, answer).catch((err) =>
       app.log.warn({ err }, 'the names of a user could not be saved'),
     );
@@ -119,7 +119,7 @@ export async function buildApp(
             ? (await import('./transfer/import/record-store.ts')).createRecordStore(
                 database.pool,
                 config,
-                () => attachment?.ownsWrites,
+                () => attachment?.writer !== undefined,
               )
             : undefined,
           metrics,
@@ -144,7 +144,7 @@ export async function buildApp(
     const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
     const admit = createAdmission(credentials, countRequest);
     const guardWrite = createWriteGuard(config, attachment);
-    const contexts = new ContextFactory(config, database);
+    const contexts = new ContextFactory(config, database, () => attachment?.writer === 'both');
     const engine = new Engine({
       ...{ ...execution, schema, config, contexts, guardWrite },
       documents: await readDocuments(config, schema),

@@ -36,6 +36,7 @@ const context = () => ({
   prisma,
   read,
   raiseSequences: () => raiseSequences(pool),
+  writesAttached: false,
   records: createRecordLoaders(read, visibility),
   userLists: createUserLists(read, visibility),
   likers: createLikers(read, visibility),

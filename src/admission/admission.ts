@@ -117,6 +117,11 @@ function senderOf(userId: number | undefined, address: string): string {
   return userId === undefined ? `address ${groupAddress(address)}` : `user ${userId}`;
 }
 
+/** Tables of the old service that are attached, and who writes them. */
+export interface Attached {
+  readonly writer: 'both' | 'old service' | undefined;
+}
+
 /**
  * @throws HttpError 503 while writes are switched off, 403 while the old service owns the data, and for a viewer whose
  *   cookie came from a page of another origin
@@ -125,12 +130,13 @@ export type GuardWrite = (viewer?: Viewer) => void;
 
 export function createWriteGuard(
   config: WriteConfig,
-  attachment: { readonly ownsWrites: boolean } | undefined,
+  attachment: Attached | undefined,
 ): GuardWrite {
   const owner = findOtherOwner(config);
   return (viewer) => {
     if (owner === 'off') throw writesOff();
-    if (owner === 'legacy' || attachment?.ownsWrites) throw legacyOwnsWrites();
+    const writer = attachment?.writer;
+    if (writer === 'old service' || (owner === 'legacy' && !writer)) throw legacyOwnsWrites();
     if (viewer?.mayWrite === false) throw crossOriginWrite();
   };
 }

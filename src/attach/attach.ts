@@ -26,6 +26,8 @@ const maxAttempts = 120;
 const batchTime = 200;
 const maxBatch = 5_000;
 const mendedAtOnce = 500;
+/** Outfits after which the counts are brought up to date: pages are slower meanwhile. */
+const appliedAtOnce = 20_000;
 const maxRounds = 20;
 
 const lockNotAvailable = '55P03';
@@ -165,7 +167,7 @@ async function copy(
       [Object.keys(mapping[kind].changes)[0]],
     );
     const [{ total } = { total: 0 }] = estimates;
-    let [last, copied, size] = [Number.MIN_SAFE_INTEGER, 0, 500];
+    let [last, copied, applied, size] = [Number.MIN_SAFE_INTEGER, 0, 0, 500];
     for (;;) {
       signal.throwIfAborted();
       const { rows: batch } = await pool.query<{ id: number }>(
@@ -181,7 +183,8 @@ async function copy(
       onCopied(kind, copied, total);
       const factor = Math.min(2, batchTime / (performance.now() - start));
       size = Math.max(10, Math.min(maxBatch, Math.round(size * factor)));
-      if (kind === 'outfits') await applyPendingChanges(pool);
+      applied = kind === 'outfits' && copied - applied >= appliedAtOnce ? copied : applied;
+      if (applied === copied) await applyPendingChanges(pool);
     }
   }
 }

@@ -18,21 +18,29 @@ const interval = 1_000;
 /** Looks between two at the triggers. */
 const triggerLooks = 30;
 
+const announcements = {
+  'old service':
+    'attached one way: the old service writes its tables, and every write here is refused, with WRITES=on too',
+  both: 'attached both ways: what is written here is written in the tables of the old service',
+  none: 'not attached any more',
+};
+
 export class Attachment {
   #mapping: Mapping | undefined;
   #problems = 0;
   #looks = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
+  #announced: keyof typeof announcements = 'none';
 
   constructor(
     private readonly pool: pg.Pool,
     private readonly log: Pick<Logger, 'info' | 'warn'>,
   ) {}
 
-  /** Whether the old service writes, and nobody here. */
-  get ownsWrites(): boolean {
-    return this.#mapping !== undefined;
+  /** Whether the old service writes alone, or both; undefined: nothing is attached. */
+  get writer(): 'both' | 'old service' | undefined {
+    return this.#mapping && (this.#mapping.write ? 'both' : 'old service');
   }
 
   /** Rows that cannot be represented here, and triggers that are not as they should be. */
@@ -54,15 +62,10 @@ export class Attachment {
   }
 
   async #look(): Promise<void> {
-    const was = this.#mapping;
     this.#mapping = await attachedMapping(this.pool);
-    if (!was !== !this.#mapping) {
-      this.log.info(
-        this.#mapping
-          ? 'attached: the old service writes its tables, and every write here is refused, with WRITES=on too'
-          : 'not attached any more',
-      );
-    }
+    const writer = this.writer ?? 'none';
+    if (writer !== this.#announced) this.log.info(announcements[writer]);
+    this.#announced = writer;
     if (!this.#mapping) {
       this.#problems = 0;
       return;

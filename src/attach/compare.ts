@@ -54,7 +54,7 @@ export async function readProblems(client: Pick<pg.Pool, 'query'>): Promise<Prob
   return rows;
 }
 
-function findDifferences({ rows, hasNumber }: Statements): string[] {
+function findDifferences({ rows, hasNumber, hasLikes }: Statements): string[] {
   const ofTable = (kind: 'outfits' | 'users', there: string, more = '') => {
     const names = writtenColumns(kind);
     const list = (side: string) => names.map((name) => `${side}.${name}`).join(', ');
@@ -81,7 +81,7 @@ function findDifferences({ rows, hasNumber }: Statements): string[] {
        SELECT * FROM (${rows.likes}) l
        WHERE EXISTS (SELECT FROM outfits o WHERE o.id = l.outfit_id) AND EXISTS (SELECT FROM users u WHERE u.id = l.user_id)
      ) s FULL JOIN outfit_likes h ON h.outfit_id = s.outfit_id AND h.user_id = s.user_id
-     WHERE s.outfit_id IS NULL OR h.outfit_id IS NULL LIMIT ${maxDifferences}`,
+     WHERE ${hasLikes} AND (s.outfit_id IS NULL OR h.outfit_id IS NULL) LIMIT ${maxDifferences}`,
     `SELECT 'numbers' AS kind, c.id::float8 AS id, 0 AS "userId", 'different' AS found, '{likes}'::text[] AS columns
      FROM outfit_like_counts c LEFT JOIN (SELECT outfit_id, count(*) AS number FROM outfit_likes GROUP BY 1) r ON r.outfit_id = c.id
      WHERE NOT ${hasNumber} AND c.likes <> coalesce(r.number, 0) LIMIT ${maxDifferences}`,

@@ -23,6 +23,27 @@ const source = z.strictObject({
     .refine((tables) => Object.keys(tables).length > 0, 'must name a table'),
 });
 
+/** Expressions by column; `o` is an outfit as it is here. */
+const assignments = z.record(name, sql);
+
+/** How outfits and likes are written there. With it, both services may write. */
+const write = z.strictObject({
+  /** The table with the rows of outfits; the others have the id in the column `id`. */
+  tables: z
+    .record(
+      table,
+      z.strictObject({ id: name, columns: assignments, insert: assignments.default({}) }),
+    )
+    .refine((tables) => Object.keys(tables).length > 0, 'must name a table'),
+  /** Instead of deleting the row, such as an UPDATE; `o.id` is the id. */
+  delete: sql.optional(),
+  /** What happens with rows that refer to an outfit which is deleted here, and that no foreign key deletes. */
+  references: z.record(table, z.enum(['delete', 'refuse'])).default({}),
+  /** `l.outfit_id`, `l.user_id`. Run only by who did not like the outfit yet, or did. */
+  like: sql.optional(),
+  unlike: sql.optional(),
+});
+
 const mapping = z.strictObject({
   users: source,
   outfits: source,
@@ -33,9 +54,11 @@ const mapping = z.strictObject({
       changes: z.record(table, z.strictObject({ outfit: name, user: name })),
     })
     .optional(),
+  write: write.optional(),
 });
 
 export type Mapping = z.infer<typeof mapping>;
+export type WriteMapping = z.infer<typeof write>;
 
 /** @throws ConfigError */
 export function readMapping(file: string): Mapping {

@@ -6,6 +6,7 @@ import { messageOf } from '../errors.ts';
 import { packageFolder } from '../package.ts';
 import { carriedRows, type Kind, numberOfLikes, writtenColumns } from './columns.ts';
 import type { Mapping } from './mapping.ts';
+import { makeWrites } from './write.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
@@ -14,6 +15,8 @@ export interface Statements {
   /** Rows of each kind as they are here, with `problem`. */
   readonly rows: Readonly<Record<Kind, string>>;
   readonly hasNumber: boolean;
+  /** Whether rows say who likes what. */
+  readonly hasLikes: boolean;
   readonly tables: readonly WatchedTable[];
   /** Tables and functions here. */
   readonly install: string;
@@ -54,7 +57,16 @@ export async function makeStatements(client: Queryable, mapping: Mapping): Promi
       throw new ConfigError(`The mapping names ${name}: ${messageOf(error)}.`);
     });
   }
-  return { rows, hasNumber, tables, install: fill(rows, hasNumber) };
+  const writes = mapping.write
+    ? await makeWrites(client, mapping.write, hasNumber)
+    : 'DROP FUNCTION IF EXISTS attached_lock_outfit, attached_write_outfit, attached_delete_outfit, attached_write_like;';
+  return {
+    rows,
+    hasNumber,
+    hasLikes: mapping.likes !== undefined,
+    tables,
+    install: `${fill(rows, hasNumber)}\n${writes}`,
+  };
 }
 
 function refuse(kind: string, sentence: string): never {

@@ -205,7 +205,8 @@ const missingGrants = `
     SELECT 'EXECUTE', 'FUNCTION ' || string_agg(oid::regprocedure::text, ', ' ORDER BY proname)
     FROM pg_proc
     WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('outfits'))
-      AND proname LIKE ANY ($2::text[]) AND prorettype <> 'trigger'::regtype
+      -- For others, and for tables that are attached both ways.
+      AND proname LIKE ANY ($2::text[]) AND proname !~ '^(?:save|delete)_' AND prorettype <> 'trigger'::regtype
       AND NOT has_function_privilege(oid, 'EXECUTE')
     HAVING count(*) > 0
   ) AS missing`;

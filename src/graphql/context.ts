@@ -25,6 +25,8 @@ export interface Context {
   readonly read: ReadRows;
   /** Raises the sequences of ids above ids that were inserted explicitly. */
   readonly raiseSequences: () => Promise<void>;
+  /** Whether outfits and likes are written in attached tables of the old service. */
+  readonly writesAttached: boolean;
   readonly records: RecordLoaders;
   readonly userLists: UserLists;
   readonly likers: Likers;
@@ -54,11 +56,12 @@ export class ContextFactory {
   constructor(
     private readonly config: ContextConfig,
     private readonly database: Pick<Database, 'pool' | 'prisma' | 'read'>,
+    writesAttached: () => boolean = () => false,
   ) {
     const { pool, prisma } = database;
     this.#visibleToAll = visibilityFor(config.privateOutfits, undefined);
     this.sharesWithViewers = isShareable(visibilityFor(config.privateOutfits, { userId: 0 }));
-    this.#parts = { config, prisma, raiseSequences: () => raiseSequences(pool) };
+    this.#parts = { config, prisma, raiseSequences: () => raiseSequences(pool), writesAttached };
   }
 
   /**
@@ -93,24 +96,32 @@ const inScope =
   (...statement) =>
     keepTaskScope(() => read(...statement));
 
-type Parts = Pick<Context, 'config' | 'prisma' | 'raiseSequences'>;
+type Parts = Pick<Context, 'config' | 'prisma' | 'raiseSequences'> & {
+  readonly writesAttached: () => boolean;
+};
 
 class Loaders {
   readonly config: ContextConfig;
   readonly prisma: Client;
   readonly raiseSequences: () => Promise<void>;
+  readonly #writesAttached: () => boolean;
   #records: RecordLoaders | undefined;
   #userLists: UserLists | undefined;
   #likers: Likers | undefined;
 
   constructor(
-    { config, prisma, raiseSequences }: Parts,
+    { config, prisma, raiseSequences, writesAttached }: Parts,
     readonly read: ReadRows,
     readonly visibility: Visibility,
   ) {
     this.config = config;
     this.prisma = prisma;
     this.raiseSequences = raiseSequences;
+    this.#writesAttached = writesAttached;
+  }
+
+  get writesAttached(): boolean {
+    return this.#writesAttached();
   }
 
   get records(): RecordLoaders {

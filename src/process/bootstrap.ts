@@ -34,7 +34,7 @@ export async function start(config: Config): Promise<void> {
   try {
     const gateway = await buildGateway(config, resources, ports.main, log);
     const metricsPort = await listen(gateway, config, ports, log);
-    log.info(describeWriting(config));
+    log.info(describeWriting(config, gateway.writer));
     const { legacyMode, legacyPaths, legacyUrl } = config;
     if (legacyMode.kind !== 'off') {
       log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
@@ -95,8 +95,11 @@ async function listen(
   return metricsServer?.port;
 }
 
-function describeWriting(config: Config): string {
-  switch (findWriteObstacle(config)) {
+function describeWriting(config: Config, writer: Gateway['writer']): string {
+  const isBoth = writer === 'both' && config.writes;
+  switch (
+    findWriteObstacle(isBoth ? { ...config, legacyMode: { kind: 'off', percent: 100 } } : config)
+  ) {
     case 'off':
       return 'WRITES=off: every write is refused';
     case 'legacy':
@@ -104,6 +107,8 @@ function describeWriting(config: Config): string {
     case 'identity':
       return 'writing is not possible: set AUTH_JWKS_URL, AUTH_JWT_SECRET or AUTH_WEBHOOK_URL to let viewers sign in';
     case undefined:
+      if (writer === 'old service')
+        return 'writing is not possible: the old service writes its tables';
       return config.authWebhookUrl === undefined
         ? 'writing is possible with a bearer token'
         : 'writing is possible with a credential that AUTH_WEBHOOK_URL accepts';

@@ -1,6 +1,7 @@
 // Preparation at start, once per gateway: watches the database, seeds it when it is empty, counts the outfits.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Attachment } from '../attach/attachment.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import type { Monitor } from '../database/monitor.ts';
@@ -19,6 +20,8 @@ export interface Gateway {
   readonly measured: MetricsSource | undefined;
   /** Whether nothing can be read for now, as the database is away. */
   readonly isAway: () => boolean;
+  /** Of tables that are attached. */
+  readonly writer: Attachment['writer'];
   listen(): Promise<void>;
   /** Closes its resources too. @param announce whether readiness fails for a second before anything closes */
   close(announce: boolean): Promise<void>;

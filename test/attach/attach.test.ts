@@ -1,7 +1,4 @@
 // The tables of an old service, attached one way: what its transactions change is here when they commit.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import * as attachCommand from '../../src/commands/attach.ts';
@@ -11,15 +8,7 @@ import { baseOf, listing, runServer } from '../support/cli/process.ts';
 import { connectTo } from '../support/databases/connections.ts';
 import { outfitId } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { makeOldTables, mapping, numberMapping } from '../support/legacy/old-tables.ts';
-
-function fileOf(content: unknown): string {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-attach-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'mapping.json');
-  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
-  return file;
-}
+import { fileOf, makeOldTables, mapping, numberMapping } from '../support/legacy/old-tables.ts';
 
 type Environment = Record<string, string>;
 
@@ -284,9 +273,9 @@ describe('the gateway', () => {
     });
     // Other clients of the database are refused, too.
     await expect(old.query('UPDATE gateway.outfits SET private = true')).rejects.toThrow(
-      'the old service writes outfits, users and likes',
+      'outfits, users and likes follow the attached tables of the old service',
     );
-    expect(gateway.output()).toContain('attached: the old service writes its tables');
+    expect(gateway.output()).toContain('attached one way: the old service writes its tables');
     const before = await objectsOf(old, 'shop');
     expect(before).not.toEqual([]);
     expect(await callCommand(detachCommand, [], environment)).toMatchObject({
@@ -459,4 +448,48 @@ describe('the command', () => {
       ),
     ]);
   });
+});
+
+describe('the functions for SQL of others', () => {
+  test.each(['origin', 'replica'])(
+    'save and delete with session_replication_role = %s, and everything is counted',
+    async (role) => {
+      const { old } = await makeOldTables();
+      const call = async (sql: string) =>
+        (await old.query(`SELECT to_jsonb(x) AS it FROM ${sql} x`)).rows[0]?.it;
+      await old.query(`SET search_path = gateway; SET session_replication_role = ${role}`);
+      await call(`save_user('{"id": 7, "username": "seven"}')`);
+      expect(await call(`save_user('{"id": 7, "first_name": "Sieben"}')`)).toMatchObject({
+        username: 'seven',
+        first_name: 'Sieben',
+      });
+      await call(`save_user('{"id": 8, "username": "eight"}')`);
+      await call(
+        `save_outfit('{"id": 70, "user_id": 7, "image_key": "p", "title": "new", "created": "1700000000000001"}')`,
+      );
+      expect(await call(`save_outfit('{"id": 70, "private": true}')`)).toMatchObject({
+        title: 'new',
+        private: true,
+        created: 1700000000000001,
+        image_original_key: 'p',
+      });
+      expect(await call(`save_outfit('{"id": 70, "title": "stolen"}', 8)`)).toBeUndefined();
+      await call(`save_outfit('{"id": 71, "user_id": 8, "image_key": "p"}')`);
+      expect([
+        await call('save_like(70, 8)'),
+        await call('save_like(71, 7)'),
+        await call('save_like(70, 8)'),
+        await call('save_like(72, 8)'),
+      ]).toEqual([true, true, true, false]);
+      expect(await call('delete_outfit(70, 8)')).toBe(false);
+      expect(await call('delete_like(70, 8)')).toBe(true);
+      expect(await call('delete_user(7)')).toBe(true);
+      await old.query('RESET session_replication_role');
+      const { rows } = await old.query('SELECT id, likes FROM outfit_like_counts');
+      expect(rows).toEqual([{ id: 71, likes: 0 }]);
+      expect((await old.query('SELECT id FROM outfits')).rows).toEqual([{ id: 71 }]);
+      await old.query('RESET search_path');
+      await expectRight(old);
+    },
+  );
 });

@@ -17,6 +17,7 @@ import {
   deleteOutfit,
   NoSuchUserError,
   NotTheOwnerError,
+  OutfitInUseError,
   OutfitNotFoundError,
   setLike,
   updateOutfit,
@@ -159,7 +160,7 @@ for (const [name, description] of Object.entries(likeMutations)) {
       resolve: async (_root, identity, context) => {
         const { userId } = requireViewer(context);
         const like = { id: readIdentity('Outfit', identity), userId, liked: name === 'likeOutfit' };
-        return { outfit: await mapErrors(setLike(context.read, like, context.visibility)) };
+        return { outfit: await mapErrors(setLike(context, like, context.visibility)) };
       },
     }),
   );
@@ -204,7 +205,9 @@ async function mapErrors<Result>(writing: Promise<Result>): Promise<Result> {
     return await writing;
   } catch (error) {
     if (error instanceof OutfitNotFoundError) throw notFound(error.message);
-    if (error instanceof NotTheOwnerError) throw forbidden(error.message);
+    if (error instanceof NotTheOwnerError || error instanceof OutfitInUseError) {
+      throw forbidden(error.message);
+    }
     if (error instanceof NoSuchUserError) throw invalidToken();
     if (error instanceof KeyReusedError) throw keyReused(error.message);
     throw error;

@@ -34,11 +34,20 @@ export class NotTheOwnerError extends Error {
   }
 }
 
+/** The attached tables have rows that refer to it, and forbid its deletion. */
+export class OutfitInUseError extends Error {
+  constructor(id: number) {
+    super(`Outfit ${id} cannot be deleted: the old service refers to it.`);
+  }
+}
+
 export class NoSuchUserError extends Error {}
 
 type NewOutfit = CheckedInput & { readonly imageKey: string };
 
 export interface Creating {
+  /** Whether outfits are written in attached tables: by functions, which carry them over. */
+  readonly writesAttached: boolean;
   readonly read: ReadRows;
   /** Raises the id sequences to the highest ids in use. */
   readonly raiseSequences: () => Promise<void>;
@@ -49,7 +58,7 @@ const maxAttempts = 5;
 
 /** Creates an outfit, idempotently if there is a `request`. @throws NoSuchUserError, KeyReusedError */
 export async function createOutfit(
-  { read, raiseSequences }: Creating,
+  { read, raiseSequences, writesAttached }: Creating,
   userId: number,
   values: NewOutfit,
   request: RepeatableRequest | undefined,
@@ -57,7 +66,7 @@ export async function createOutfit(
   const outfit = newOutfit(userId, values);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await insertOutfit(read, outfit, request);
+      return await insertOutfit(read, outfit, request, writesAttached);
     } catch (error) {
       if (attempt === maxAttempts) throw error;
       if (request && isKeyTaken(error)) {
@@ -82,14 +91,18 @@ async function insertOutfit(
   read: ReadRows,
   outfit: Partial<Outfit>,
   request: RepeatableRequest | undefined,
+  writesAttached: boolean,
 ): Promise<OutfitRow> {
   const fields = givenFields(outfit);
   const { list, add } = createValues();
+  const insert = writesAttached
+    ? `SELECT * FROM save_outfit(${add(recordOf(outfit))}::jsonb)`
+    : `INSERT INTO outfits (${fields.map((field) => outfitColumns[field][0]).join(', ')})
+      VALUES (${fields.map((field) => `${add(outfit[field])}::${outfitColumns[field][1]}`).join(', ')})
+      RETURNING *`;
   const statement = `
     WITH o AS (
-      INSERT INTO outfits (${fields.map((field) => outfitColumns[field][0]).join(', ')})
-      VALUES (${fields.map((field) => `${add(outfit[field])}::${outfitColumns[field][1]}`).join(', ')})
-      RETURNING *
+      ${insert}
     )${request ? `, first AS (${keepAnswerSql(request, add)} FROM o ${joinedRow})` : ''}
     SELECT ${rowColumns} FROM o ${joinedRow}`;
   const [row] = await explainMissingUser(read<FlatRow>(statement, list));
@@ -99,6 +112,7 @@ async function insertOutfit(
 
 /** How outfits that exist are written. */
 export interface Writing {
+  readonly writesAttached: boolean;
   readonly prisma: Client;
   readonly read: ReadRows;
   /** Of the visible outfits. */
@@ -125,6 +139,12 @@ export async function updateOutfit(
 ): Promise<OutfitRow> {
   const { device, ...columns } = toColumns(values);
   const data = { ...columns, modified: takeTimestamp(), modificationDevice: device ?? 'web' };
+  if (writing.writesAttached) {
+    const given = [recordOf({ ...data, id: own.id }), own.isStaff ? null : own.userId];
+    const [row] = await writing.read<FlatRow>(saveAttached, given);
+    if (!row) throw await refusalOf(writing, own);
+    return rowOf(row);
+  }
   const join = (userId: number) => writing.read<Joined>(joinedStatement, [own.id, userId]);
   // Not `update` with the user: Prisma would send it as a transaction of four statements. What an owner's outfit has in
   // other tables is read meanwhile; whose outfit staff changes is known after the update only.
@@ -140,6 +160,17 @@ export async function updateOutfit(
   return { ...outfit, likes, user };
 }
 
+/** $1 the given columns and the id, $2 the owner. */
+const saveAttached = `SELECT ${rowColumns} FROM save_outfit($1::jsonb, $2::int) o ${joinedRow}`;
+
+/** By column; numbers as text, as JSON cannot represent every bigint. */
+function recordOf(outfit: Partial<Outfit>): string {
+  const entries = givenFields(outfit).map((field) => [outfitColumns[field][0], outfit[field]]);
+  return JSON.stringify(Object.fromEntries(entries), (_key, value: unknown) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
+}
+
 type Joined = User & Pick<OutfitRow, 'likes'>;
 
 /** $1 outfit, $2 its user: what an outfit has in other tables. */
@@ -152,11 +183,30 @@ export async function deleteOutfit(
   writing: Writing,
   own: OwnOutfit,
 ): Promise<{ readonly userId: number }> {
+  if (writing.writesAttached) return deleteAttached(writing, own);
   try {
     return await writing.prisma.outfit.delete({ where: owned(own), select: { userId: true } });
   } catch (error) {
     throw isRowMissing(error) ? await refusalOf(writing, own) : error;
   }
+}
+
+/** $1 outfit, $2 the owner. The user is read before. */
+const deleteAttachedStatement = `
+  SELECT (SELECT user_id FROM outfits WHERE id = $1::int) AS "userId", delete_outfit($1::int, $2::int) AS "isDeleted"`;
+
+async function deleteAttached(
+  writing: Writing,
+  own: OwnOutfit,
+): Promise<{ readonly userId: number }> {
+  const owner = own.isStaff ? null : own.userId;
+  const [row] = await writing
+    .read<{ userId: number; isDeleted: boolean }>(deleteAttachedStatement, [own.id, owner])
+    .catch((error) => {
+      throw sqlStateOf(error) === foreignKeyFailed ? new OutfitInUseError(own.id) : error;
+    });
+  if (!row?.isDeleted) throw await refusalOf(writing, own);
+  return row;
 }
 
 /** Why nothing was written. */
@@ -178,22 +228,28 @@ export interface Like {
 
 /** Likes or unlikes; does not change `modified`. @throws OutfitNotFoundError, NoSuchUserError */
 export async function setLike(
-  read: ReadRows,
+  { read, writesAttached }: Pick<Writing, 'read' | 'writesAttached'>,
   { id, userId, liked }: Like,
   visibility: Visibility,
 ): Promise<OutfitRow> {
   const values = [id, userId, liked, visibility.private === 'all'];
-  const [row] = await explainMissingUser(read<FlatRow>(likeStatement, values));
+  const [row] = await explainMissingUser(read<FlatRow>(likeStatement(writesAttached), values));
   if (!row) throw new OutfitNotFoundError(id);
   return rowOf(row);
 }
 
 /** $1 outfit, $2 user, $3 liked, $4 whether private outfits of others are visible. */
-const likeStatement = `
+const likeStatement = (isAttached: boolean) => `
   SELECT ${rowColumns}
-  FROM like_outfit($1::int, $2::int, $3::boolean, $4::boolean) l
+  FROM ${isAttached ? writtenAttached : ''} like_outfit($1::int, $2::int, $3::boolean, $4::boolean${isAttached ? ' OR w.ends' : ''}) l
   CROSS JOIN LATERAL (SELECT (l.outfit).*) o
   CROSS JOIN LATERAL (SELECT (l.owner).*) u`;
+
+/** Written there and carried over before, so that there is nothing left to write here. */
+const writtenAttached = `(
+    SELECT attached_write_like($1::int, $2::int, $3::boolean) AS ends FROM outfits o
+    WHERE o.id = $1::int AND (NOT o.private OR o.user_id = $2::int OR $4::boolean)
+  ) w CROSS JOIN LATERAL`;
 
 export type ViewerLikes = Loader<number, boolean>;
 

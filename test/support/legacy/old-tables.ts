@@ -1,4 +1,7 @@
 // The tables of an old service, as Django makes them, beside the gateway's in one database.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { connectTo } from '../databases/connections.ts';
 import { migrateDatabase } from '../databases/test-database.ts';
@@ -18,6 +21,8 @@ const tables = `
   CREATE TABLE shop.likes (outfit_id bigint REFERENCES shop.outfit ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
     person_id int REFERENCES shop.person ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED, PRIMARY KEY (outfit_id, person_id));
   CREATE TABLE shop.comment (id serial PRIMARY KEY, outfit_id bigint NOT NULL REFERENCES shop.outfit ON DELETE CASCADE, text text);
+  CREATE TABLE shop.report (outfit_id bigint NOT NULL REFERENCES shop.outfit DEFERRABLE INITIALLY DEFERRED);
+  CREATE TABLE shop.note (outfit_id bigint NOT NULL REFERENCES shop.outfit);
   CREATE TABLE public.users (id uuid PRIMARY KEY);
   CREATE TABLE public._prisma_migrations (name text);
   CREATE FUNCTION shop.tidy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -63,6 +68,45 @@ export const numberMapping = {
   },
 };
 
+/** Both services write. */
+export const bothWays = {
+  ...mapping,
+  write: {
+    tables: {
+      'shop.outfit': {
+        id: 'id',
+        columns: {
+          title: 'o.title',
+          description: 'o.description',
+          quality: 'o.quality',
+          private: 'o.private',
+          color: 'o.background_color',
+          video: 'o.video_key',
+          created: "'epoch'::timestamptz + o.created * interval '1 microsecond'",
+          modified: "'epoch'::timestamp + o.modified * interval '1 microsecond'",
+          person_id: 'o.user_id',
+        },
+        insert: { likes: '0' },
+      },
+      'shop.picture': { id: 'outfit_id', columns: { key: 'o.image_key' } },
+    },
+    delete: undefined as string | undefined,
+    references: { 'shop.report': 'refuse', 'shop.note': 'delete' } as Record<string, string>,
+    like: 'INSERT INTO shop.likes VALUES (l.outfit_id, l.user_id) ON CONFLICT DO NOTHING',
+    unlike: 'DELETE FROM shop.likes WHERE outfit_id = l.outfit_id AND person_id = l.user_id',
+  },
+};
+
+/** The same, with likes as a number of the outfit. */
+export const bothWaysByNumber = {
+  ...numberMapping,
+  write: {
+    ...bothWays.write,
+    like: 'UPDATE shop.outfit SET likes = likes + 1 WHERE id = l.outfit_id',
+    unlike: 'UPDATE shop.outfit SET likes = likes - 1 WHERE id = l.outfit_id',
+  },
+};
+
 /** A database with these tables, and with the gateway's in the schema `gateway`, for as long as the test runs. */
 export async function makeOldTables(server?: string) {
   const made = await makeEmptyDatabase('PostgreSQL', server);
@@ -76,4 +120,13 @@ export async function makeOldTables(server?: string) {
   const environment = { DATABASE_URL: `${url}?schema=gateway` };
   await migrateDatabase(environment);
   return { old, url, environment };
+}
+
+/** A file with a mapping, for as long as the test runs. */
+export function fileOf(content: unknown): string {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-attach-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'mapping.json');
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return file;
 }

@@ -1,0 +1,181 @@
+// SQL that writes outfits and likes in the old tables, where they are attached both ways. Old rows are locked and written
+// first, as the old service does; then what they are is carried over here, as at its COMMIT.
+import pg from 'pg';
+import { ConfigError } from '../config.ts';
+import { messageOf } from '../errors.ts';
+import type { WriteMapping } from './mapping.ts';
+
+type Queryable = Pick<pg.Pool, 'query'>;
+type Table = WriteMapping['tables'][string];
+
+const list = (names: readonly string[]) =>
+  names.map((name) => pg.escapeIdentifier(name)).join(', ');
+
+function insertInto(
+  name: string,
+  { id, columns, insert }: Table,
+  isFirst: boolean,
+  outfit: string,
+): string {
+  const values = { ...(isFirst ? {} : { [id]: 'o.id' }), ...columns, ...insert };
+  return `INSERT INTO ${name} (${list(Object.keys(values))}) SELECT ${Object.values(values).join(', ')} FROM (SELECT (${outfit}).*) o`;
+}
+
+/** Only columns whose expression gives another value than before: others keep what the old service has in them. */
+function updateOf(name: string, { id, columns }: Table, before: string, after: string): string {
+  const names = list(Object.keys(columns));
+  const values = Object.values(columns).join(', ');
+  const set = Object.keys(columns).map((column) => {
+    const quoted = pg.escapeIdentifier(column);
+    return `${quoted} = CASE WHEN n.${quoted} IS DISTINCT FROM p.${quoted} THEN n.${quoted} ELSE t.${quoted} END`;
+  });
+  return `UPDATE ${name} t SET ${set.join(', ')}
+    FROM (SELECT ${values} FROM (SELECT (${after}).*) o) n (${names}), (SELECT ${values} FROM (SELECT (${before}).*) o) p (${names})
+    WHERE t.${pg.escapeIdentifier(id)} = (${after}).id AND n IS DISTINCT FROM p`;
+}
+
+/** Tries it on the old tables. @throws ConfigError */
+export async function makeWrites(
+  client: Queryable,
+  write: WriteMapping,
+  hasNumber: boolean,
+): Promise<string> {
+  const tables = Object.entries(write.tables);
+  const [[first, firstTable] = ['', { id: '', columns: {}, insert: {} }]] = tables;
+  for (const [nth, [name, table]] of tables.entries()) {
+    await refuseMissingColumns(client, name, table, nth === 0);
+    for (const statement of [
+      insertInto(name, table, nth === 0, 'NULL::outfits'),
+      updateOf(name, table, 'NULL::outfits', 'NULL::outfits'),
+    ]) {
+      await client.query(`EXPLAIN ${statement}`).catch((error) => {
+        throw new ConfigError(`What the mapping writes to ${name}: ${messageOf(error)}.`);
+      });
+    }
+  }
+  const key = pg.escapeIdentifier(firstTable.id);
+  const references = await findReferences(client, first, write);
+  const insertMore = tables
+    .slice(1)
+    .map(([name, table]) => `${insertInto(name, table, false, 'after')};`);
+  const update = tables.map(([name, table], nth) => {
+    const insert =
+      nth === 0
+        ? ''
+        : `
+    IF NOT EXISTS (SELECT FROM ${name} t WHERE t.${pg.escapeIdentifier(table.id)} = after.id) THEN
+      ${insertInto(name, table, false, 'after')};
+    END IF;`;
+    return `${updateOf(name, table, 'before', 'after')};${insert}`;
+  });
+  const like = (statement: string | undefined) => (statement ? `${inLike(statement)};` : 'NULL;');
+  const remove = write.delete ?? `DELETE FROM ${first} t WHERE t.${key} = o.id`;
+  return `CREATE OR REPLACE FUNCTION attached_lock_outfit(which integer) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN
+  PERFORM FROM ${first} t WHERE t.${key} = which FOR NO KEY UPDATE;
+  PERFORM attached_carry(pg_current_xact_id());
+END $attached$;
+CREATE OR REPLACE FUNCTION attached_write_outfit(given outfits, before outfits) RETURNS integer
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
+DECLARE
+  after outfits := given;
+BEGIN
+  IF before.id IS NULL THEN
+    ${insertInto(first, firstTable, true, 'after')} RETURNING ${key} INTO after.id;
+    ${insertMore.join('\n    ')}
+  ELSE
+    ${update.join('\n    ')}
+  END IF;
+  PERFORM attached_carry(pg_current_xact_id());
+  RETURN after.id;
+END $attached$;
+CREATE OR REPLACE FUNCTION attached_delete_outfit(which integer) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
+DECLARE
+  o record;
+BEGIN
+  SELECT which AS id INTO o;
+  ${references.join('\n  ')}
+  ${remove};
+  PERFORM attached_carry(pg_current_xact_id());
+END $attached$;
+CREATE OR REPLACE FUNCTION attached_write_like(which integer, who integer, liked boolean) RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
+BEGIN
+  IF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
+    RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
+  END IF;
+  IF ${hasNumber} THEN
+    -- The number alone does not say who: the row is here, and the outfit there is what others wait for.
+    PERFORM FROM ${first} t WHERE t.${key} = which FOR NO KEY UPDATE;
+    IF liked = EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) OR NOT EXISTS (SELECT FROM outfits WHERE id = which) THEN
+      RETURN false;
+    END IF;
+    PERFORM set_config('outfit_gateway.attached', pg_current_xact_id()::text, true);
+    IF liked THEN
+      INSERT INTO outfit_likes (outfit_id, user_id, imported, created) VALUES (which, who, true, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+    ELSE
+      DELETE FROM outfit_likes WHERE outfit_id = which AND user_id = who;
+    END IF;
+    PERFORM set_config('outfit_gateway.attached', '', true);
+  END IF;
+  IF liked THEN
+    ${like(write.like)}
+  ELSE
+    ${like(write.unlike)}
+  END IF;
+  PERFORM attached_carry(pg_current_xact_id());
+  RETURN false;
+END $attached$;`;
+}
+
+/** `l` of a statement is the like. */
+function inLike(statement: string): string {
+  return statement.replace(/\bl\.outfit_id\b/g, 'which').replace(/\bl\.user_id\b/g, 'who');
+}
+
+async function refuseMissingColumns(
+  client: Queryable,
+  name: string,
+  { id, columns, insert }: Table,
+  isFirst: boolean,
+): Promise<void> {
+  const given = [...Object.keys(columns), ...Object.keys(insert), ...(isFirst ? [] : [id])];
+  const { rows } = await client.query<{ names: string | null }>(
+    `SELECT string_agg(attname, ', ') AS names FROM pg_attribute
+     WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attnotnull AND NOT atthasdef AND attidentity = '' AND attname <> ALL ($2::text[])`,
+    [name, given],
+  );
+  const names = rows[0]?.names;
+  if (names)
+    throw new ConfigError(
+      `The mapping writes to ${name}, whose columns ${names} must not be null: give each an expression.`,
+    );
+}
+
+/** Statements of what refers to an outfit. @throws ConfigError for a table that is not named */
+async function findReferences(
+  client: Queryable,
+  table: string,
+  { references, delete: isSoft }: WriteMapping,
+): Promise<string[]> {
+  if (isSoft) return [];
+  const { rows } = await client.query<{ name: string; column: string }>(
+    `SELECT format('%I.%I', n.nspname, c.relname) AS name, format('%I', a.attname) AS "column"
+     FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+     JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+     WHERE k.contype = 'f' AND k.confrelid = $1::regclass AND k.confdeltype IN ('a', 'r') AND k.conparentid = 0 ORDER BY 1, 2`,
+    [table],
+  );
+  return rows.map(({ name, column }) => {
+    const what = references[name];
+    if (!what) {
+      throw new ConfigError(
+        `${name} refers to outfits: the mapping must name it under write.references, as "delete" or "refuse".`,
+      );
+    }
+    return what === 'delete'
+      ? `DELETE FROM ${name} t WHERE t.${column} = which;`
+      : `IF EXISTS (SELECT FROM ${name} t WHERE t.${column} = which) THEN RAISE foreign_key_violation USING MESSAGE = '${name.replaceAll("'", "''")} refers to the outfit'; END IF;`;
+  });
+}

@@ -1,0 +1,185 @@
+// Attached both ways: what is written here is written in the old tables, by their rules, and both services may write.
+import type pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { buildApp } from '../../src/app.ts';
+import * as attachCommand from '../../src/commands/attach.ts';
+import { readConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { callCommand } from '../support/cli/commands.ts';
+import { outfitId } from '../support/gateway.ts';
+import { secret, signIn } from '../support/http/tokens.ts';
+import { bothWays, bothWaysByNumber, fileOf, makeOldTables } from '../support/legacy/old-tables.ts';
+
+const equal = { code: 0, stdout: 'Both sides are equal.\n', stderr: '' };
+
+async function attached(mapping: unknown = bothWays) {
+  const made = await makeOldTables();
+  expect(await callCommand(attachCommand, [fileOf(mapping)], made.environment)).toEqual(equal);
+  return made;
+}
+
+/** A gateway on them, and what it answers a viewer. */
+async function openFor(environment: Record<string, string>, settings: Record<string, string> = {}) {
+  const config = readConfig({ ...environment, AUTH_JWT_SECRET: secret, ...settings });
+  const database = await openDatabase(config, config.requestTimeout);
+  const app = await buildApp(config, database, { attachment: { writer: 'both' } });
+  onTestFinished(async () => {
+    await app.close();
+    await database.close();
+  });
+  return async (user: number, query: string, more: Record<string, string> = {}) => {
+    const headers = { ...(await signIn(user)), ...more };
+    const payload = { query };
+    return (await app.inject({ method: 'POST', url: '/graphql', headers, payload })).json();
+  };
+}
+
+const check = (environment: Record<string, string>) =>
+  callCommand(attachCommand, ['check'], environment);
+const rowOf = async (old: pg.Client, id: number) =>
+  (
+    await old.query(
+      'SELECT o.*, key FROM shop.outfit o LEFT JOIN shop.picture ON outfit_id = id WHERE id = $1',
+      [id],
+    )
+  ).rows[0];
+
+const key = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
+
+describe('a mutation', () => {
+  test('creates, changes and deletes in the old tables, with their ids and triggers', async () => {
+    const { old, environment } = await attached();
+    const ask = await openFor(environment);
+    const create = `mutation { createOutfit(input: { title: "  made here ", imageKey: "${key}" }) { outfit { databaseId title user { username } likes } } }`;
+    const created = await ask(5, create, { 'idempotency-key': 'k' });
+    // Their trigger trims titles.
+    expect(created).toEqual({
+      data: {
+        createOutfit: {
+          outfit: { databaseId: 201, title: 'made here', user: { username: 'person5' }, likes: 0 },
+        },
+      },
+    });
+    expect(await ask(5, create, { 'idempotency-key': 'k' })).toEqual(created);
+    expect(await rowOf(old, 201)).toMatchObject({
+      title: 'made here',
+      key,
+      person_id: 5,
+      likes: 0,
+      quality: 3,
+    });
+    await old.query("UPDATE shop.outfit SET color = '#FFF', description = NULL WHERE id = 201");
+    const update = `mutation { updateOutfit(id: "${outfitId(201)}", input: { title: "changed", private: true }) { outfit { title backgroundColor } errors { messages } } }`;
+    expect(await ask(5, update)).toEqual({
+      data: { updateOutfit: { outfit: { title: 'changed', backgroundColor: '#fff' }, errors: [] } },
+    });
+    // What was not changed here is as it was, also where it is another value here.
+    expect(await rowOf(old, 201)).toMatchObject({
+      title: 'changed',
+      private: true,
+      color: '#FFF',
+      description: null,
+    });
+    expect(await ask(6, update)).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
+    const remove = `mutation { deleteOutfit(id: "${outfitId(201)}") { deletedOutfitId } }`;
+    expect(await ask(6, remove)).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
+    await old.query('INSERT INTO shop.note VALUES (201); INSERT INTO shop.report VALUES (201)');
+    expect(await ask(5, remove)).toMatchObject({
+      errors: [{ message: 'Outfit 201 cannot be deleted: the old service refers to it.' }],
+    });
+    await old.query('DELETE FROM shop.report');
+    expect(await ask(5, remove)).toEqual({
+      data: { deleteOutfit: { deletedOutfitId: outfitId(201) } },
+    });
+    expect(await rowOf(old, 201)).toBeUndefined();
+    expect(await ask(5, remove)).toMatchObject({ errors: [{ extensions: { code: 'NOT_FOUND' } }] });
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test.each([
+    ['rows', bothWays],
+    ['a number', bothWaysByNumber],
+  ])('likes and unlikes, once for each user, where likes are %s', async (_what, mapping) => {
+    const { old, environment } = await attached(mapping);
+    const ask = await openFor(environment);
+    const likes = async (user: number, liked: boolean) => {
+      const field = liked ? 'likeOutfit' : 'unlikeOutfit';
+      const answer = await ask(
+        user,
+        `mutation { it: ${field}(id: "${outfitId(100)}") { outfit { likes viewerHasLiked } } }`,
+      );
+      return answer.data.it?.outfit ?? answer;
+    };
+    const before = (await likes(1, false)).likes;
+    expect(await likes(1, true)).toEqual({ likes: before + 1, viewerHasLiked: true });
+    expect(await likes(1, true)).toEqual({ likes: before + 1, viewerHasLiked: true });
+    expect(await likes(2, true)).toMatchObject({ viewerHasLiked: true });
+    expect(await check(environment)).toEqual(equal);
+    expect(await likes(1, false)).toMatchObject({ viewerHasLiked: false });
+    await old.query('UPDATE shop.outfit SET private = true WHERE id = 100');
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('of a user that the old service does not have is refused, with an error that comes at COMMIT', async () => {
+    const { environment } = await attached();
+    const ask = await openFor(environment);
+    const create = `mutation { createOutfit(input: { imageKey: "${key}" }) { outfit { title } } }`;
+    const like = `mutation { likeOutfit(id: "${outfitId(100)}") { outfit { likes } } }`;
+    expect(await ask(4000, create)).toMatchObject({
+      errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+    });
+    expect(await ask(4000, like)).toMatchObject({
+      errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
+    });
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('is taken in canary, where the old service answers too', async () => {
+    const { environment } = await attached();
+    const ask = await openFor(environment, {
+      LEGACY_URL: 'http://127.0.0.1:9',
+      LEGACY_MODE: 'canary:5',
+    });
+    const like = `mutation { likeOutfit(id: "${outfitId(100)}") { outfit { viewerHasLiked } } }`;
+    expect(await ask(3, like)).toEqual({
+      data: { likeOutfit: { outfit: { viewerHasLiked: true } } },
+    });
+  });
+});
+
+describe('attach', () => {
+  test.each<[string, (write: typeof bothWays.write) => unknown, string]>([
+    [
+      'a column that must not be null',
+      (write) => ({
+        ...write,
+        tables: { ...write.tables, 'shop.picture': { id: 'outfit_id', columns: {} } },
+      }),
+      'The mapping writes to shop.picture, whose columns key must not be null',
+    ],
+    [
+      'a table that refers to outfits',
+      (write) => ({ ...write, references: { 'shop.note': 'delete' } }),
+      'shop.report refers to outfits: the mapping must name it',
+    ],
+    [
+      'an expression of another type',
+      (write) => ({
+        ...write,
+        tables: {
+          ...write.tables,
+          'shop.picture': { id: 'outfit_id', columns: { key: 'o.nothing' } },
+        },
+      }),
+      'What the mapping writes to shop.picture: column o.nothing does not exist',
+    ],
+  ])('refuses to write without %s', async (_what, change, sentence) => {
+    const { environment } = await makeOldTables();
+    const { code, stderr } = await callCommand(
+      attachCommand,
+      [fileOf({ ...bothWays, write: change(bothWays.write) })],
+      environment,
+    );
+    expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+  });
+});
