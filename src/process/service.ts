@@ -62,11 +62,8 @@ export async function openService(
   });
   return {
     measured: metrics,
-<<<<<<< HEAD
     isAway: () => monitor.problem() !== undefined,
-=======
     writer: attachment?.writer,
->>>>>>> a2cb8fc (attach: write in the old tables too, and promise functions for SQL of others)
     listen: async () => void (await explainListenError(listen(app, config))),
     async close(announce) {
       await shutdown.close(app, announce);
