@@ -64,7 +64,6 @@ await bundle({
 const pglite = 'node_modules/@electric-sql/pglite/dist';
 copy(pglite, 'dist/database', ['pglite.wasm', 'pglite.data', 'initdb.wasm']);
 copy('src/demo', 'dist/demo', ['outfits.ndjson', 'pictures.ndjson']);
-copy('node_modules/swagger-ui-dist', 'dist/openapi', ['swagger-ui.css', 'swagger-ui-bundle.js']);
 
 const packages = listPackages(inputs);
 writeFileSync(join(root, 'dist/licences.txt'), collectLicences(packages));

@@ -307,7 +307,7 @@ async function addGraphQL(
   options: Omit<Parameters<typeof serveGraphQL>[1], 'sendPage'> & { readonly config: Config },
 ): Promise<void> {
   const graphiql = options.config.graphiql
-    ? new (await import('./pages/graphiql/graphiql.ts')).GraphiQL(options.config)
+    ? (await import('./pages/graphiql/graphiql.ts')).createGraphiQL(options.config)
     : undefined;
   const sendPage = graphiql?.sendPage;
   await scope.register((inner) => serveGraphQL(inner, { ...options, sendPage }));
@@ -340,10 +340,6 @@ async function addRest(
     inner.setNotFoundHandler(() => {});
   });
   await scope.register(async (inner) => serveOpenApi(inner, rest));
-  if (config.browsable) {
-    const { serveViewer } = await import('./pages/api-docs/viewer.ts');
-    await scope.register(async (inner) => serveViewer(inner, config));
-  }
 }
 
 /** Checks the documents as buildApp does, without a database. @throws ConfigError */

@@ -1,26 +1,41 @@
-// Pages outside of /api/: outfits with search and filters, one outfit, one user. Each shows the record of a stored
+// Pages outside of /api/: the first one, outfits with search and filters, one outfit, an error. Each shows the record of a stored
 // document, which programs get as JSON.
-import type { ComponentChildren } from 'preact';
 import { cut } from '../errors.ts';
 import {
+  BrowseOutfitDocument,
+  type BrowseOutfitQuery,
   BrowseOutfitsDocument,
-  BrowseUserDocument,
-  type BrowseUserQuery,
   type NumberedPageFragment,
-  type OutfitRecordFragment,
-  ReadOutfitDocument,
 } from '../generated/rest.ts';
 import type { Route } from '../rest/routes.ts';
-import { formatQuery, type QueryParameters, readParameter } from '../rest/url.ts';
-import { type AnswerPageProperties, Problem, reasonOf } from './answer-page.tsx';
-import { PageForm, SearchForm } from './parts/forms.tsx';
+import { formatQuery, readParameter } from '../rest/url.ts';
+import { isPastEnd, messagesOf, type PageProperties, Problem, reasonOf } from './parts/answer.tsx';
 import { Layout } from './parts/layout.tsx';
-import { Gallery, numbered, OrderingMenu } from './parts/list.tsx';
-import { Avatar, Facts, Marks, nameOf, Owner, Picture } from './parts/outfit-card.tsx';
-import type { Site } from './parts/site.ts';
-import { shownText, Text, visibleText } from './parts/text.tsx';
+import { Outfits, Pagination } from './parts/list.tsx';
+import {
+  Avatar,
+  before,
+  Facts,
+  fullNameOf,
+  Marks,
+  nameOf,
+  Owner,
+  outfitPath,
+  Picture,
+  Strip,
+} from './parts/outfit.tsx';
+import { pictureAddressOf } from './parts/pictures.tsx';
+import { problemsOf, SearchForm, searchOf } from './parts/search-form.tsx';
+import { Hashtags, shownText, Text, visibleText } from './parts/text.tsx';
 
 export const browseRoutes: readonly Route[] = [
+  {
+    path: '/',
+    name: 'Outfit gateway',
+    description:
+      'Outfits that people have published: look at them here, or let your app read them by GraphQL or REST.',
+    record: BrowseOutfitsDocument,
+  },
   {
     path: '/outfits/',
     name: 'Outfits',
@@ -31,93 +46,84 @@ export const browseRoutes: readonly Route[] = [
     path: '/outfits/:id',
     name: 'Outfit',
     description: 'One outfit.',
-    record: ReadOutfitDocument,
-  },
-  {
-    path: '/users/:id',
-    name: 'User',
-    description: 'A user, and the outfits of this user.',
-    record: BrowseUserDocument,
+    record: BrowseOutfitDocument,
   },
 ];
 
-/** The page of a route above. */
-export function BrowsePage(properties: AnswerPageProperties) {
-  const { answer, route, site, orderings, parameters } = properties;
-  const isList = route?.path === '/outfits/';
-  if (answer.status < 400) {
-    if (isList) return <OutfitsPage {...properties} />;
-    return route?.record === ReadOutfitDocument ? (
-      <OutfitPage site={site} outfit={answer.json as OutfitRecordFragment} />
-    ) : (
-      <UserPage {...properties} />
-    );
-  }
-  const reason = reasonOf(answer.status);
+export function HomePage({ answer, route, site }: PageProperties) {
+  const { count, results } = answer.json as NumberedPageFragment;
   return (
-    <Layout site={site} title={`${reason} – ${route?.name}`}>
-      <h1>{reason}</h1>
-      <Problem {...properties} />
-      {isList && <SearchForm orderings={orderings} parameters={parameters} />}
+    <Layout site={site} title="Outfit gateway" path="/">
+      <h1>Outfit gateway</h1>
+      <p class="lead">{route?.description}</p>
+      <p class="bar">
+        <a class="button" href={`${site.root}/outfits/`}>
+          Look at {count.toLocaleString('en')} {count === 1 ? 'outfit' : 'outfits'}
+        </a>
+        {site.config.graphiql && (
+          <a class="button" href={`${site.root}/graphql`}>
+            Open GraphiQL
+          </a>
+        )}
+      </p>
+      {results.length > 0 && (
+        <section aria-labelledby="newest">
+          <h2 id="newest">Newest outfits</h2>
+          <Strip outfits={results.slice(0, 8)} site={site} list={[]} />
+        </section>
+      )}
+      <p class="bar">{site.writing}</p>
     </Layout>
   );
 }
 
-function OutfitsPage({ answer, site, orderings, parameters }: AnswerPageProperties) {
+export function OutfitsPage(properties: PageProperties) {
+  const { answer, site, parameters } = properties;
   const list = answer.json as NumberedPageFragment;
+  const { page, pageCount, results } = list;
   const words = visibleText(readParameter(parameters, 'search')?.trim() ?? '');
-  const title = words ? `Outfits with “${words}”` : 'Outfits';
+  const isOfUser = searchOf(parameters).filter(([name]) => name === 'user').length === 1;
+  const user = isOfUser ? results[0]?.user : undefined;
+  const of = user ? ` of ${fullNameOf(user) ?? `@${shownText(user.username)}`}` : '';
+  const title = `Outfits${of}${words ? ` with “${words}”` : ''}`;
+  const number = page > 1 ? `, page ${page} of ${pageCount}` : '';
   return (
-    <Layout site={site} title={numbered(title, placeIn(list))} path="/outfits/">
-      <h1 dir="auto">{title}</h1>
-      <SearchForm orderings={orderings} parameters={parameters} />
+    <Layout site={site} title={title + number} path="/outfits/">
+      <div class="bar">
+        {user && <Avatar user={user} media={site.media} />}
+        <h1 dir="auto">{title}</h1>
+      </div>
+      <SearchForm {...properties} />
       <Outfits {...{ list, site, parameters }} />
       {list.count === 0 && (
         <p class="empty">
-          No outfit is like that. <a href={`${site.root}/outfits/`}>Show all outfits</a>
+          No outfit matches this search. <a href={`${site.root}/outfits/`}>Show all outfits</a>
         </p>
       )}
     </Layout>
   );
 }
 
-const placeIn = ({ page, pageCount: pages }: NumberedPageFragment) => ({ page, pages });
+type OutfitJson = NonNullable<BrowseOutfitQuery['record']> & Pick<BrowseOutfitQuery, 'beside'>;
 
-interface OutfitsProperties {
-  readonly list: NumberedPageFragment;
-  readonly site: Site;
-  readonly parameters: QueryParameters;
-  readonly children?: ComponentChildren;
-}
-
-function Outfits({ list, site, parameters, children }: OutfitsProperties) {
-  const { count, results: outfits } = list;
-  const place = placeIn(list);
-  const { page, pages } = place;
-  const to = (number: number) =>
-    number < 1 || number > pages || number === page
-      ? null
-      : `?${formatQuery(parameters, 'page', String(number))}`;
-  const steps = {
-    ...{ first: to(1), previous: to(page - 1), next: to(page + 1), last: to(pages) },
-    place,
+export function OutfitPage(properties: PageProperties) {
+  const { answer, site, base, graphiql } = properties;
+  const outfit = answer.json as OutfitJson;
+  const { id, description, image_key, user } = outfit;
+  const title = nameOf(outfit);
+  const image = pictureAddressOf(image_key, site.media);
+  const preview = {
+    ...{ type: 'article', description: visibleText(cut(description, 200)) },
+    ...{ url: `${base}/outfits/${id}`, image: image && new URL(image, base).href },
   };
+  const more = user.more?.results.filter((other) => other.id !== id) ?? [];
+  const ofUser = [['user', String(user.id)]] as const;
   return (
-    <>
-      <Gallery {...{ count, noun: 'outfit', outfits, steps, site }}>{children}</Gallery>
-      {pages > 1 && <PageForm {...{ parameters, page, pages }} />}
-    </>
-  );
-}
-
-function OutfitPage({ site, outfit }: { site: Site; outfit: OutfitRecordFragment }) {
-  const { id, description, user } = outfit;
-  const title = visibleText(outfit.title) ?? `Outfit ${id}`;
-  return (
-    <Layout site={site} title={`${cut(title)} by @${shownText(user.username)}`}>
+    <Layout site={site} title={`${cut(title)} by @${shownText(user.username)}`} preview={preview}>
+      <Beside {...properties} />
       <article class="outfit">
         <div class="card">
-          <Picture outfit={outfit} media={site.media} index={0} isLink={true} />
+          <Picture outfit={outfit} site={site} index={0} href={image} />
           <Marks outfit={outfit} site={site} />
         </div>
         <div>
@@ -125,41 +131,67 @@ function OutfitPage({ site, outfit }: { site: Site; outfit: OutfitRecordFragment
           <Owner outfit={outfit} site={site} />
           {visibleText(description) && (
             <p class="text" dir="auto">
-              {shownText(description)}
+              <Hashtags root={site.root}>{description}</Hashtags>
             </p>
           )}
           <Facts outfit={outfit} />
-          <p>
-            <a href={`${site.root}/outfits/`}>To all outfits</a>
-          </p>
+          {graphiql && <a href={graphiql}>In GraphiQL</a>}
         </div>
       </article>
+      {more.length > 0 && (
+        <section aria-labelledby="more">
+          <h2 id="more">
+            More by <Text>{fullNameOf(user) ?? `@${user.username}`}</Text>
+          </h2>
+          <Strip outfits={more} site={site} list={ofUser} />
+        </section>
+      )}
     </Layout>
   );
 }
 
-function UserPage({ answer, site, orderings, parameters }: AnswerPageProperties) {
-  // Null with an error only.
-  const user = answer.json as NonNullable<BrowseUserQuery['record']> & {
-    outfits: NumberedPageFragment;
+/** The previous and the next outfit of the list, and the way back to its page with this one. */
+function Beside({ answer, parameters, site }: PageProperties) {
+  const { beside, id } = answer.json as OutfitJson;
+  const outfits = beside?.results ?? [];
+  const search = searchOf(parameters);
+  const index = outfits.findIndex((outfit) => outfit.id === id);
+  const offset = Number(readParameter(parameters, 'offset') || 0);
+  const place = offset + (index === -1 ? before : index);
+  const to = (step: number) => {
+    const other = index === -1 ? undefined : outfits[index + step];
+    return other ? outfitPath(site, other.id, search, place + step) : null;
   };
-  const name = nameOf(user) ?? `@${shownText(user.username)}`;
-  const { outfits: list } = user;
+  const page = Math.floor(place / site.config.pageSize) + 1;
+  const query = formatQuery(search, 'page', page > 1 ? String(page) : undefined);
   return (
-    <Layout site={site} title={numbered(`Outfits of ${name}`, placeIn(list))}>
-      <div class="owner profile">
-        <Avatar user={user} media={site.media} />
-        <div>
-          <h1 dir="auto">{name}</h1>
-          <p class="username">
-            @<Text>{user.username}</Text>
-          </p>
-        </div>
-      </div>
-      <Outfits {...{ list, site, parameters }}>
-        <OrderingMenu orderings={orderings} parameters={parameters} />
-      </Outfits>
-      {list.count === 0 && <p class="empty">There is no outfit here that you can see.</p>}
+    <div class="bar">
+      <a href={`${site.root}/outfits/${query && `?${query}`}#outfit-${id}`}>
+        {search.length > 0 ? 'Back to the list' : 'All outfits'}
+      </a>
+      <Pagination label="Outfits beside it" steps={{ Previous: to(-1), Next: to(1) }} />
+    </div>
+  );
+}
+
+/** An error outside of /api/: of what does not exist, the heading says all. */
+export function ErrorPage(properties: PageProperties) {
+  const { site, answer, route, parameters } = properties;
+  const { json, status } = answer;
+  const isSearch = status === 400 && route?.path === '/outfits/';
+  const missing = isPastEnd(answer)
+    ? `page ${cut(readParameter(parameters, 'page') ?? '', 20)}`
+    : `such ${route?.name.toLowerCase() ?? 'page'}`;
+  const wrong = isSearch ? 'The search cannot be run' : reasonOf(status);
+  const title = status === 404 ? `There is no ${missing}` : wrong;
+  const messages = status === 404 ? [] : isSearch ? problemsOf(json) : messagesOf(json);
+  return (
+    <Layout site={site} title={title}>
+      <h1>
+        <Text>{title}</Text>
+      </h1>
+      <Problem {...properties} messages={messages} />
+      {isSearch && <SearchForm {...properties} />}
     </Layout>
   );
 }

@@ -1,63 +1,80 @@
-// BROWSABLE: the browsable API, as in Django REST Framework. A page renders the JSON answer of the same request, so
-// that both have the same content.
+// BROWSABLE: pages for people. A page renders the JSON answer of the same request, so that both have the same content.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type GraphQLSchema, getOperationAST, print, separateOperations } from 'graphql';
+import { LRUCache } from 'lru-cache';
 import { readBaseUrl } from '../http/base-url.ts';
 import { requestIdHeader } from '../http/headers.ts';
 import { entityTag } from '../http/representation.ts';
-import { type RestOptions, serveRoutes } from '../rest/adapter.ts';
+import { serveRoutes } from '../rest/adapter.ts';
+import { answerErrors, RestError } from '../rest/errors.ts';
+import { serveOpenApi } from '../rest/openapi/route.ts';
 import type { Route } from '../rest/routes.ts';
-import { type PathParameters, parseQuery } from '../rest/url.ts';
-import { AnswerPage } from './answer-page.tsx';
-import { BrowsePage, browseRoutes } from './browse.tsx';
-import { createTranslator } from './graphql-request.ts';
-import { serveHome } from './home.tsx';
-import { HtmlNegotiation, type Page, PageCache } from './html-negotiation.ts';
+import { type PathParameters, parseQuery, type QueryParameters, rawQuery } from '../rest/url.ts';
+import { createRouteReader } from '../rest/variables.ts';
+import { ApiPage } from './api-page.tsx';
+import { browseRoutes, ErrorPage, HomePage, OutfitPage, OutfitsPage } from './browse.tsx';
+import { DocsPage } from './docs-page.tsx';
+import { negotiateHtml, type Page } from './html-negotiation.ts';
 import { pageHeaders, toHtml } from './parts/layout.tsx';
-import { type Ordering, orderingsOf } from './parts/list.tsx';
-import { linksOf, type PagesConfig, type Site, writingOf } from './parts/site.ts';
+import { linksOf, type PagesOptions, type Site, writingOf } from './parts/site.ts';
 
-export interface PagesOptions extends RestOptions {
-  readonly config: PagesConfig & RestOptions['config'];
-  /** Whether this process draws the pictures, below `/media/`. */
-  readonly drawsPictures: boolean;
-}
-
-type ReadRoute = readonly [Route, readonly Ordering[], ReturnType<typeof createTranslator>];
+const views: Readonly<Record<string, typeof OutfitPage>> = {
+  '/': HomePage,
+  '/outfits/': OutfitsPage,
+  '/outfits/:id': OutfitPage,
+  '/api/docs': DocsPage,
+};
 
 export class Pages {
   readonly #options: PagesOptions;
-  readonly #cache = new PageCache();
-  readonly #negotiation: HtmlNegotiation;
-  readonly #routes: ReadonlyMap<string | undefined, ReadRoute>;
+  /** Rendering takes ten times as long as the JSON answer, and bursts request the same page. */
+  readonly #cache = new LRUCache<string, Page>({
+    // About a hundred pages, with their compressed representations.
+    maxSize: 16_000_000,
+    sizeCalculation: ({ body }) => 2 * body.length,
+  });
+  readonly #routes: ReadonlyMap<string, readonly [Route, ReturnType<typeof createTranslator>]>;
 
   constructor(options: PagesOptions) {
     const { config, schema, routes } = options;
     this.#options = options;
-    const compresses = config.compression !== 'off';
-    this.#negotiation = new HtmlNegotiation(pageHeaders(config.mediaUrl), compresses);
     this.#routes = new Map(
-      [...routes, ...browseRoutes].map((route) => {
-        const toGraphQLRequest = config.trustedDocumentsOnly
-          ? undefined
-          : createTranslator(schema, route);
-        return [route.path, [route, orderingsOf(schema, route), toGraphQLRequest]];
-      }),
+      [...routes, ...browseRoutes].map((route) => [
+        route.path,
+        [route, config.graphiql ? createTranslator(schema, route) : undefined],
+      ]),
     );
   }
 
   /** Renders JSON answers of `app` as HTML for requests that prefer it. Call it before the routes are added. */
   show(app: FastifyInstance): void {
-    this.#negotiation.follow(app, (...answer) => this.#pageOf(app, ...answer));
+    const { compression, mediaUrl } = this.#options.config;
+    negotiateHtml(app, {
+      headers: pageHeaders(mediaUrl),
+      compresses: compression !== 'off',
+      pageOf: (...answer) => this.#pageOf(app, ...answer),
+    });
   }
 
-  /** The paths outside of /api/. */
+  /** The paths of the pages. */
   serve(app: FastifyInstance): void {
+    const { publicUrl } = this.#options.config;
+    answerErrors(app);
     this.show(app);
-    const siteOf = () => this.#siteOf(app);
-    const [negotiation, cache] = [this.#negotiation, this.#cache];
-    serveHome(app, { ...this.#options, negotiation, cache, siteOf });
     serveRoutes(app, { ...this.#options, routes: browseRoutes });
+    app.register(async (inner) => serveOpenApi(inner, this.#options, '/api/docs'));
+    const redirect = (url: string, to: string) =>
+      app.get<{ Params: { id?: string } }>(
+        url,
+        { exposeHeadRoute: true },
+        async (request, reply) => {
+          readBaseUrl(request, publicUrl);
+          return reply.redirect(to + encodeURIComponent(request.params.id ?? ''), 301);
+        },
+      );
+    redirect('/api/docs/', '/api/docs');
+    for (const end of ['', '/']) redirect(`/users/:id(^\\d+$)${end}`, '/outfits/?user=');
   }
 
   #siteOf(app: FastifyInstance): Site {
@@ -87,29 +104,46 @@ export class Pages {
         .filter(([name]) => status >= 400 || name !== requestIdHeader)
         .map(([name, value]) => [name, String(value)] as const),
     };
-    const base = findBase(request, this.#options.config.publicUrl);
-    const parts = [head, base ?? null, entityTag(payload)];
-    const key = status === 200 ? entityTag(JSON.stringify(parts)) : undefined;
-    return this.#cache.getOrRender(key, () => {
-      const [route, orderings = [], toGraphQLRequest] =
-        this.#routes.get(request.routeOptions.url) ?? [];
-      const parameters = parseQuery(/\?([^#]*)/.exec(head.target)?.[1] ?? '');
-      const graphqlRequest = toGraphQLRequest?.(parameters, request.params as PathParameters);
-      const answer = { ...head, json: JSON.parse(payload.toString('utf8')) };
-      const site = this.#siteOf(app);
-      const View = route && browseRoutes.includes(route) ? BrowsePage : AnswerPage;
-      return toHtml(
-        <View {...{ site, answer, route, parameters, orderings, graphqlRequest, base }} />,
-      );
-    });
+    // The Host of a request with an error may be invalid.
+    const base = status < 400 ? readBaseUrl(request, this.#options.config.publicUrl) : '';
+    const shown = JSON.stringify([head, base, entityTag(payload)]);
+    const key = status === 200 ? entityTag(shown) : undefined;
+    const cached = key && this.#cache.get(key);
+    if (cached) return cached;
+    const { url = '' } = request.routeOptions;
+    const [route, toGraphiQL] = this.#routes.get(url) ?? [];
+    const parameters = parseQuery(rawQuery(request.raw));
+    const site = this.#siteOf(app);
+    const answer = { ...head, json: JSON.parse(payload.toString('utf8')) };
+    const path = toGraphiQL?.(parameters, request.params as PathParameters);
+    const graphiql = path && `${site.root}${path}`;
+    const Other = /^\/api(?:\/|$)/.test(head.target) ? ApiPage : ErrorPage;
+    const View = (status < 400 && views[url]) || Other;
+    const body = Buffer.from(
+      toHtml(<View {...{ site, answer, route, parameters, graphiql, base }} />),
+    );
+    const page = { body, tag: entityTag(body) };
+    if (key) this.#cache.set(key, page);
+    return page;
   }
 }
 
-/** Undefined: the Host of the request is invalid. */
-function findBase(request: FastifyRequest, publicUrl: string | undefined): string | undefined {
-  try {
-    return readBaseUrl(request, publicUrl);
-  } catch {
-    return undefined;
-  }
+/** Gives the GraphQL request that is equivalent to a REST request, as an address of GraphiQL; undefined: there is none. */
+function createTranslator(schema: GraphQLSchema, route: Route) {
+  const document = route.list ?? route.record;
+  const operation = document && getOperationAST(document);
+  // Without operations and fragments that it does not use.
+  const own = document && separateOperations(document)[operation?.name?.value ?? ''];
+  if (!operation || !own) return undefined;
+  const readVariables = createRouteReader(schema, route, operation);
+
+  return (parameters: QueryParameters, path: PathParameters): string | undefined => {
+    try {
+      const variables = JSON.stringify(readVariables(parameters, path), null, 2);
+      return `/graphql?${new URLSearchParams({ query: print(own), variables })}`;
+    } catch (error) {
+      if (error instanceof RestError) return undefined;
+      throw error;
+    }
+  };
 }

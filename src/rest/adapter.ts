@@ -60,7 +60,7 @@ export async function serveRest(app: FastifyInstance, options: RestOptions): Pro
 export function serveRoutes(app: FastifyInstance, options: RestOptions): void {
   for (const route of options.routes) {
     addRoute(app, route, options);
-    addRedirect(app, route, options.config.publicUrl);
+    if (route.path !== '/') addRedirect(app, route, options.config.publicUrl);
   }
 }
 

@@ -209,8 +209,9 @@ function toCachedRecord(result: ExecutionResult, isShared: boolean): Answer & Re
   const [error] = result.errors ?? [];
   // Only the error of a list that is the whole answer is part of the contract: this one has the number of pages.
   if (error?.extensions['code'] === 'PAGE_NOT_FOUND') throw pageNotFound(error.message);
-  const { record } = dataOf<{ record: unknown }>(result);
+  const { record, ...others } = dataOf<{ record: object | null }>(result);
   if (record === null) throw notFound();
-  const body = encodeJson(record);
+  // Other fields of the operation follow those of the record.
+  const body = encodeJson(Object.assign({}, record, others));
   return { body, size: 2 * body.length, shareable: isShared };
 }

@@ -22,7 +22,7 @@ const idsOn = (page: string) =>
   [
     ...hrefsOf(page)
       .join('\n')
-      .matchAll(/^\/outfits\/(\d+)$/gm),
+      .matchAll(/^\/outfits\/(\d+)\?.*offset=/gm),
   ].map(([, id]) => Number(id));
 
 /** What the forms of a page would send, as a browser does, without what is typed. */
@@ -87,59 +87,111 @@ test('a page is reached by links and by its number, and the rest of the address 
 });
 
 test('a card leads to the outfit and to its user, whose outfits have pages', async () => {
-  for (const path of ['/outfits/', '/api/outfits/']) {
-    const list = await get(path);
-    const { results } = (await gateway.get('/api/outfits/')).json();
-    expect(idsOn(list)).toEqual(results.map(({ id }: { id: number }) => id));
-    for (const { user } of results) expect(hrefsOf(list)).toContain(`/users/${user.id}`);
-  }
+  const list = await get('/outfits/');
+  const { results } = (await gateway.get('/api/outfits/')).json();
+  expect(idsOn(list)).toEqual(results.map(({ id }: { id: number }) => id));
+  for (const { user } of results) expect(hrefsOf(list)).toContain(`/outfits/?user=${user.id}`);
   const outfit = (await gateway.get(`/api/outfits/${template.id}/`)).json();
-  const user = `/users/${outfit.user.id}`;
+  const user = `/outfits/?user=${outfit.user.id}`;
   const page = await get(`/outfits/${template.id}`);
   expect(textsOf(page, 'h1')).toEqual([outfit.title || `Outfit ${outfit.id}`]);
-  expect(hrefsOf(page)).toEqual(expect.arrayContaining([outfit.image_key, user, '/outfits/']));
+  expect(hrefsOf(page)).toEqual(
+    expect.arrayContaining([outfit.image_key, user, `/outfits/#outfit-${template.id}`]),
+  );
   const mine = rows.filter(({ userId }) => userId === template.userId).map(({ id }) => id);
   const found: number[] = [];
   for (let number = 1; number <= Math.ceil(mine.length / 20); number++) {
-    found.push(...idsOn(await get(`${user}?ordering=id&page=${number}`)));
+    found.push(...idsOn(await get(`${user}&ordering=id&page=${number}`)));
   }
   expect(found).toEqual(mine.toSorted((a, b) => a - b));
-  expect(textsOf(await get(user), 'p')).toContain(`@${outfit.user.username}`);
+  const { first_name, last_name } = outfit.user;
+  const ofUser = await get(`${user}&search=the`);
+  expect(textsOf(ofUser, 'h1')).toEqual([`Outfits of ${first_name} ${last_name} with “the”`]);
+  expect(fieldsOf(ofUser)[0]).toMatchObject({ user: String(outfit.user.id) });
+  // The row of others by this person has none of anybody else, and not the outfit itself.
+  const [, more = ''] = page.split('id="more"');
+  expect(idsOn(more).length).toBeGreaterThan(3);
+  for (const id of idsOn(more)) expect(mine.filter((one) => one !== template.id)).toContain(id);
 });
 
-test.each([
-  ['/outfits/?search=the&page=9999', /^Page 9999 does not exist: the last page is \d+\.$/],
-  ['/outfits/?page=99999999999999999999', /^Invalid page\.$/],
-  ['/users/1?page=9999', /^Page 9999 does not exist: the last page is \d+\.$/],
-])('past the end, %s names the last page and leads to it', async (url, words) => {
-  const page = await get(url, 404);
-  expect(textsOf(page, 'p')).toContainEqual(expect.stringMatching(words));
-  const last = hrefsOf(page).find((href) => href.endsWith('page=last')) ?? '';
-  const { pathname } = new URL(url, 'http://shop.test');
-  expect(idsOn(await get(`${pathname}${last}`)).length).toBeGreaterThan(0);
+test('the outfits of a search follow each other by links, and lead back to their page of it', async () => {
+  const search = 'ordering=id&search=the';
+  const pages = await Promise.all([1, 2].map((page) => get(`/outfits/?${search}&page=${page}`)));
+  const ids = pages.flatMap(idsOn);
+  expect(ids).toHaveLength(40);
+  const stepOn = (page: string, title: string) => {
+    const [, href = ''] = new RegExp(`href="([^"]*)">${title}<`).exec(page) ?? [];
+    return href.replaceAll('&amp;', '&');
+  };
+  const [first = ''] = hrefsOf(pages[0] ?? '').filter((href) => /^\/outfits\/\d/.test(href));
+  let url = first;
+  const walked: number[] = [];
+  for (const id of ids) {
+    const page = await get(url);
+    walked.push(Number(/^\/outfits\/(\d+)/.exec(url)?.[1]));
+    const [back = ''] = hrefsOf(page).filter((href) => href.endsWith(`#outfit-${id}`));
+    expect(idsOn(await get(back.split('#')[0] ?? ''))).toContain(id);
+    const previous = stepOn(page, 'Previous');
+    expect(previous.split('?')[0]).toBe(walked.length > 1 ? `/outfits/${walked.at(-2)}` : '');
+    url = stepOn(page, 'Next');
+  }
+  expect(walked).toEqual(ids);
+  // An address without its place in a list is that of the outfit all the same.
+  expect(textsOf(await get(`/outfits/${ids[30]}`), 'span')).toContain('Next');
 });
 
-test.each([
-  ['search', 'ab', 'Give words of three characters or more'],
-  ['search', 'x'.repeat(101), 'at most 100 characters'],
-  ['search', '\0', 'Null characters are not allowed'],
-  ['likes_from', 'many', 'A valid integer is required'],
-  ['likes_from', '-1', 'must be 0 or more'],
-  ['created_from', '2024-02-30', 'RFC 3339'],
-  ['video', 'perhaps', 'Must be a valid boolean'],
-  ['hashtag', ' ', 'is no hashtag'],
-  ['ordering', 'nope', 'nope is not one of the available choices'],
-])(
-  '%s=%s is an error that says what may be given, with the form filled in',
-  async (name, value, words) => {
-    const page = await get(`/outfits/?${new URLSearchParams({ [name]: value })}`, 400);
-    expect(textsOf(page, 'p').join('\n')).toContain(words);
-    const isTyped = !['video', 'ordering'].includes(name);
-    if (isTyped) expect(fieldsOf(page)[0]).toMatchObject({ [name]: value });
+test('hashtags are links to the outfits that have them', async () => {
+  const tagged = { ...template, id: 1, description: 'Café #été_2024, #ＯＯＴＤ; no#w <b>#x</b> #' };
+  const other = await openForTest('PostgreSQL', [tagged]);
+  const hrefs = hrefsOf(await get('/outfits/1', 200, other)).filter((href) =>
+    href.startsWith('/outfits/?hashtag'),
+  );
+  const tags = hrefs.map((href) => new URLSearchParams(href.split('?')[1]).get('hashtag'));
+  expect(tags).toEqual(['été_2024', 'ＯＯＴＤ', 'w', 'x']);
+  for (const href of hrefs) expect([href, idsOn(await get(href, 200, other))]).toEqual([href, [1]]);
+});
+
+test('an outfit has what other services show of a link to it', async () => {
+  const { title, image_key } = (await gateway.get(`/api/outfits/${template.id}/`)).json();
+  const page = await get(`/outfits/${template.id}?ordering=id&offset=3`);
+  const metas = elementsOf(page).filter(({ attributes }) => attributes['property']);
+  const preview = metas.map(({ attributes: { property, content } }) => [property, content]);
+  expect(Object.fromEntries(preview)).toMatchObject({
+    'og:title': expect.stringContaining(title || `Outfit ${template.id}`),
+    'og:url': `http://shop.test/outfits/${template.id}`,
+    'og:image': image_key,
+  });
+});
+
+test.each(['/outfits/?search=the&page=9999', '/outfits/?page=99999999999999999999'])(
+  'past the end, %s leads to the last page',
+  async (url) => {
+    const last = hrefsOf(await get(url, 404)).find((href) => href.endsWith('page=last')) ?? '';
+    expect(idsOn(await get(`/outfits/${last}`)).length).toBeGreaterThan(0);
   },
 );
 
-test.each(['/outfits/999999', '/outfits/x', '/outfits/99999999999', '/users/999999', '/users/-1'])(
+test.each([
+  ['search', 'ab', 'Search: Use words of three characters or more'],
+  ['search', 'x'.repeat(101), 'at most 100 characters'],
+  ['search', '\0', 'Search: Use words'],
+  ['likes_from', 'many', 'Likes, at least: Enter a whole number'],
+  ['likes_from', '-1', 'Likes, at least: Enter a whole number'],
+  ['created_from', '2024-02-30', 'Published from: Enter a date'],
+  ['video', 'perhaps', 'Video: Choose one of the list.'],
+  ['hashtag', 'a b', 'Hashtag: Use up to 100 letters'],
+  ['ordering', 'nope', 'Order: Choose one of the list.'],
+])('%s=%s is a 400 in the words of the form, which is filled in', async (name, value, words) => {
+  const page = await get(`/outfits/?${new URLSearchParams({ [name]: value })}`, 400);
+  expect(textsOf(page, 'p').join('\n')).toContain(words);
+  const wrong = elementsOf(page).filter(({ attributes }) => attributes['aria-invalid'] === 'true');
+  expect(wrong.map(({ attributes: { id } }) => id)).toEqual([name]);
+  expect(page).toContain(`id="${wrong[0]?.attributes['aria-describedby']}"`);
+  const isTyped = !['video', 'ordering'].includes(name);
+  if (isTyped) expect(fieldsOf(page)[0]).toMatchObject({ [name]: value });
+});
+
+test.each(['/outfits/999999', '/outfits/x', '/outfits/99999999999', '/users/x', '/users/-1'])(
   '%s is a 404 with a way back',
   async (url) => {
     expect(hrefsOf(await get(url, 404))).toContain('/outfits/');
@@ -147,7 +199,7 @@ test.each(['/outfits/999999', '/outfits/x', '/outfits/99999999999', '/users/9999
   },
 );
 
-test.each(['/outfits/?search=the', '/outfits/1', '/users/1'])(
+test.each(['/', '/outfits/?search=the', '/outfits/1'])(
   'programs get the record at %s as JSON, and only read it',
   async (url) => {
     const { headers, statusCode } = await gateway.get(url);
@@ -162,7 +214,8 @@ test.each(['/outfits/?search=the', '/outfits/1', '/users/1'])(
 test.each([
   ['/outfits?page=2', '/outfits/?page=2'],
   ['/outfits/7/', '/outfits/7'],
-  ['/users/7/?page=2', '/users/7?page=2'],
+  ['/users/7', '/outfits/?user=7'],
+  ['/users/7/', '/outfits/?user=7'],
 ])('%s leads to %s', async (url, location) => {
   const { headers, statusCode } = await gateway.get(url, { accept });
   expect([statusCode, headers['location']]).toEqual([301, location]);

@@ -9,7 +9,7 @@ import type { OutfitRow } from '../../src/outfits/row.ts';
 import type { Route } from '../../src/rest/routes.ts';
 import { openForTest, useGateway } from '../support/gateway.ts';
 import { documentOf, extend } from '../support/graphql/schema-extension.ts';
-import { accept, argumentsOf, elementsOf, hrefsOf, textsOf } from '../support/http/html.ts';
+import { accept, elementsOf, hrefsOf, textsOf } from '../support/http/html.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { makeLegacyRecords, startLegacyService } from '../support/legacy/legacy-service.ts';
 
@@ -92,71 +92,66 @@ test.each([
   'text/html, application/json;q=0.9, */*',
   'text/html;q=0.1, application/json;q=0, */*',
   'text/html;q=0.5, application/*;q=0.4, */*;q=0.6',
-])('a client that prefers HTML by %s gets the listing as a page', async (value) => {
-  const page = await pageOf('/api/outfits/?page=2', gateway, { accept: value });
-  const { results } = (await gateway.get('/api/outfits/?page=2')).json();
-  const titles = textsOf(page, 'h2').slice(0, results.length);
-  expect(titles).toEqual(results.map(({ title }: { title: string }) => title || 'Without a title'));
-  const pictures = elementsOf(page).map(
-    ({ name, attributes }) => name === 'img' && attributes['src'],
-  );
-  for (const { image_key, user } of results) {
-    expect(pictures).toContain(image_key);
-    if (user.avatar_key) expect(pictures).toContain(`https://media.example.com/${user.avatar_key}`);
-    expect(page).toContain(`@<bdi dir="auto">${user.username}</bdi>`);
-  }
-  const count = (mark: string) => page.split(`</svg> ${mark}<`).length - 1;
-  expect(count('Private')).toBe(results.filter((one: { private: boolean }) => one.private).length);
-  expect(count('Video')).toBe(results.filter((one: { video: unknown }) => one.video).length);
-});
+])(
+  'a client that prefers HTML by %s gets a page with the records of the listing',
+  async (value) => {
+    const json = await pageOf('/api/outfits/?page=2', gateway, { accept: value });
+    const page = await pageOf('/outfits/?page=2', gateway, { accept: value });
+    const { results } = (await gateway.get('/api/outfits/?page=2')).json();
+    expect(jsonOn(json).results).toEqual(results);
+    const titles = textsOf(page, 'h2');
+    expect(titles).toEqual(
+      results.map(({ title }: { title: string }) => title || 'Without a title'),
+    );
+    const pictures = elementsOf(page).map(
+      ({ name, attributes }) => name === 'img' && attributes['src'],
+    );
+    for (const { image_key, user } of results) {
+      expect(pictures).toContain(image_key);
+      if (user.avatar_key)
+        expect(pictures).toContain(`https://media.example.com/${user.avatar_key}`);
+      expect(page).toContain(`@<bdi dir="auto">${user.username}</bdi>`);
+    }
+    const count = (mark: string) => page.split(`</svg> ${mark}<`).length - 1;
+    expect(count('Private')).toBe(
+      results.filter((one: { private: boolean }) => one.private).length,
+    );
+    expect(count('Video')).toBe(results.filter((one: { video: unknown }) => one.video).length);
+  },
+);
 
-test('the pages of the list lead to each other by the links of the answer', async () => {
+test('the page of a REST list leads to the pages beside it, to GraphiQL and to the pictures', async () => {
   const url = '/api/outfits/?a=%C3%A9&ordering=-like_count&page=2';
   const { next, previous } = (await gateway.get(url)).json();
-  const [first, last] = ['1', 'last'].map((page) => `?a=%C3%A9&ordering=-like_count&page=${page}`);
   const hrefs = hrefsOf(await pageOf(url));
-  expect(hrefs).toEqual(expect.arrayContaining([next, previous, first, last]));
-
-  const end = await pageOf(`/api/outfits/${last}`);
-  expect(textsOf(end, 'nav').join()).toContain('Page 3 of 3');
-  expect(hrefsOf(end)).not.toContain(last);
-  const begin = await pageOf('/api/outfits/');
-  expect(textsOf(begin, 'nav').join()).toContain('Page 1 of 3');
-  expect(hrefsOf(begin)).toContain('http://shop.test/api/outfits/?page=2');
+  const pictures = '/outfits/?a=%C3%A9&ordering=-like_count&page=2';
+  expect(hrefs).toEqual(expect.arrayContaining([next, previous, pictures]));
+  const end = await pageOf('/api/outfits/?page=last');
+  expect(hrefsOf(end)).toContain('http://shop.test/api/outfits/?page=2');
+  expect(hrefsOf(end).join()).not.toContain('page=4');
+  expect(hrefsOf(await pageOf('/api/outfits/7/'))).toContain('/outfits/7');
 });
 
-test('the menu has every order of the schema, and keeps what else was asked for', async () => {
-  const menuOf = async (url: string) => {
-    const elements = elementsOf(await pageOf(url));
-    const named = (name: string) =>
-      elements.filter((one) => one.name === name).map(({ attributes }) => attributes);
-    return { options: named('option'), inputs: named('input') };
-  };
-  const { options } = await menuOf('/api/outfits/');
+test('the form offers every order of the listing', async () => {
+  const [select = ''] = /<select id="ordering".*?<\/select>/s.exec(await pageOf('/outfits/')) ?? [];
+  const [, ...options] = elementsOf(select).map(({ attributes }) => attributes);
   const error = (await gateway.get('/api/outfits/?ordering=nope')).json().ordering[0];
-  expect(error).toContain(`choices: ${options.map(({ value }) => value).join(', ')}.`);
-  const selected = options.filter((option) => 'selected' in option);
-  expect(selected).toEqual([{ value: '-created', selected: '' }]);
-  const menu = await menuOf('/api/outfits/?a=1&page=2&ordering=id&a=%22%3E');
-  expect(menu.options.find((option) => 'selected' in option)?.['value']).toBe('id');
-  const given = menu.inputs.map(({ name, value }) => `${name}=${value}`);
-  expect(given).toEqual(['a=1', 'a=">']);
+  const [, choices = ''] = /choices: (.*)\.$/.exec(error) ?? [];
+  expect(options.map(({ value }) => value).sort()).toEqual(choices.split(', ').sort());
 });
 
-test.each(['?', '?ordering=-like_count&page=2', '?page=last&ordering='])(
-  'the same question as %s in GraphQL gives the same records, by a link and by curl',
-  async (search) => {
-    const page = await pageOf(`/api/outfits/${search}`);
-    const link = hrefsOf(page).find((href) => href.startsWith('/graphql?')) ?? '';
-    const asked = Object.fromEntries(new URLSearchParams(link.slice('/graphql?'.length)));
-    const request = { ...asked, variables: JSON.parse(asked['variables'] ?? '') };
-    expect(request).toMatchObject({ operationName: 'ListOutfits' });
-    const { count, results } = (await gateway.get(`/api/outfits/${search}`)).json();
-    expect((await gateway.get(link)).json()).toMatchObject({ data: { page: { count, results } } });
-    const command = textsOf(page, 'pre').find((text) => text.startsWith('curl')) ?? '';
-    const [address, , type, , body] = argumentsOf(command);
-    expect([address, type]).toEqual(['http://shop.test/graphql', 'Content-Type: application/json']);
-    expect(JSON.parse(body ?? '')).toEqual(request);
+test.each(['/api/outfits/?', '/api/outfits/?page=last&ordering=', '/outfits/7'])(
+  'the link to GraphiQL at %s gives the same records',
+  async (url) => {
+    const link = hrefsOf(await pageOf(url)).find((href) => href.startsWith('/graphql?')) ?? '';
+    const { page, record, beside } = (await gateway.get(link)).json().data;
+    const { count, results, next, previous, ...json } = (await gateway.get(url)).json();
+    const {
+      next: _next,
+      previous: _previous,
+      ...own
+    } = page ?? { ...record, ...(beside && { beside }) };
+    expect(own).toEqual({ ...json, ...(results && { count, results }) });
   },
 );
 
@@ -164,13 +159,10 @@ test.each([
   [404, 'GET', '/api/outfits/?page=99', 'Invalid page.'],
   [400, 'GET', '/api/outfits/?ordering=%3Cb%3E', '<b> is not one of the available choices'],
   [404, 'GET', '/api/nope', 'Not found.'],
-  [404, 'GET', '/nope?a=%3Cb%3E', 'Not found.'],
-  [404, 'POST', '/graphql/nope', 'Not found.'],
   [405, 'DELETE', '/api/outfits/', 'Method "DELETE" not allowed.'],
   [401, 'POST', '/api/outfits/', 'Authentication credentials were not provided.'],
-  [405, 'POST', '/', 'Method "POST" not allowed.'],
 ] as const)(
-  '%s is a page with the words of the error: %s %s',
+  'returns %s as a page with the JSON of the error: %s %s',
   async (status, method, url, words) => {
     const ask = (headers: object) =>
       gateway.app.inject({ method, url, headers: { host: 'shop.test', ...headers } });
@@ -182,24 +174,45 @@ test.each([
     for (const name of ['allow', 'www-authenticate'] as const) {
       if (json.headers[name]) expect(response.headers[name]).toBe(json.headers[name]);
     }
-    // The whole JSON stands below, as it is.
     expect(JSON.stringify(jsonOn(page))).toBe(json.body);
   },
 );
 
-test('an answer is shown whole: its status, its headers, and its JSON', async () => {
+test.each([
+  [404, 'GET', '/nope?a=%3Cb%3E', 'There is no such page'],
+  [404, 'POST', '/graphql/nope', 'There is no such page'],
+  [404, 'GET', '/outfits/999999', 'There is no such outfit'],
+  [404, 'GET', '/outfits/?page=0', 'There is no page 0'],
+  [404, 'GET', '/outfits/?page=99', 'There is no page 99'],
+  [405, 'POST', '/', '405 Method Not Allowed'],
+] as const)(
+  'returns %s outside of /api/ as a page that says it once: %s %s',
+  async (status, method, url, words) => {
+    const response = await gateway.app.inject({
+      method,
+      url,
+      headers: { host: 'shop.test', accept },
+    });
+    const page = expectPage(response, status);
+    expect(textsOf(page, 'h1')).toEqual([words]);
+    expect(textsOf(page, 'main')[0]?.split(words)).toHaveLength(2);
+    expect(page).not.toContain('x-request-id');
+  },
+);
+
+test('a REST page shows the headers and the JSON of the answer', async () => {
   const url = '/api/outfits/?page=2';
   const { headers, body } = await gateway.get(url);
   const page = await pageOf(url);
+  expect(textsOf(page, 'code')[0]).toBe(`GET ${url}`);
   // The id of a request is its own: with it, no two pages would be the same.
   const { date: _date, connection: _connection, 'x-request-id': _id, ...others } = headers;
-  const lines = Object.entries(others).map(([name, value]) => `${name}: ${value}`);
-  const [shown] = textsOf(page, 'pre');
-  expect(shown).toBe([`GET ${url}`, '', 'HTTP 200 OK', ...lines].join('\n'));
+  const lines = Object.entries(others).map(([name, value]) => `${name}: ${value}\n`);
+  expect(textsOf(page, 'pre')[0]).toBe(lines.join(''));
   expect(JSON.stringify(jsonOn(page))).toBe(body);
 });
 
-test.each(['/', '/api/outfits/', '/outfits/?search=the', '/outfits/1', '/users/1', '/nope'])(
+test.each(['/', '/api/outfits/', '/outfits/?search=the', '/outfits/1', '/api/docs', '/nope'])(
   'HEAD has the headers of the page: %s',
   async (url) => {
     const headers = { host: 'shop.test', accept, 'x-request-id': 'the-same' };
@@ -231,7 +244,7 @@ test('a page that a browser has is a 304, until anything on it is another', asyn
     await pageOf(url, gateway, { 'if-none-match': String(etag) });
     expect((await gateway.get(url, { 'if-none-match': tag })).statusCode).toBe(200);
     // Addresses that it shows are those of this host.
-    expect(await tagOf(url, { host: 'other.test' })).not.toBe(tag);
+    if (url !== '/') expect(await tagOf(url, { host: 'other.test' })).not.toBe(tag);
   }
   const list = await tagOf('/api/outfits/');
   expect(await tagOf('/api/outfits/?a=1')).not.toBe(list);
@@ -246,22 +259,46 @@ test('a page that a browser has is a 304, until anything on it is another', asyn
   }
 });
 
-test('the home page names what the service offers, for people and for programs', async () => {
+test('the first page says what the service is, and leads to its parts and newest outfits', async () => {
   const page = await pageOf('/');
-  expect(textsOf(page, 'p').join('\n')).toContain('45 outfits');
-  const response = await gateway.get('/');
-  const headers = { 'content-type': 'application/json', vary: 'Accept', allow: 'GET, HEAD' };
-  expect(response.headers).toMatchObject(headers);
-  const { links, ...home } = response.json();
-  const version = expect.stringMatching(/^\d+\.\d+\.\d+/);
-  expect(home).toMatchObject({ name: 'outfit-gateway', outfits: 45, version });
-  for (const link of Object.values<string>(links)) {
-    const { pathname } = new URL(link);
-    const { statusCode } = await gateway.get(pathname, { accept });
-    expect({ pathname, statusCode }).toEqual({ pathname, statusCode: 200 });
-    expect(hrefsOf(page)).toContain(pathname);
+  expect(textsOf(page, 'p').join('\n')).toContain('Outfits that people have published');
+  expect(textsOf(page, 'a')).toContain('Look at 45 outfits');
+  const menu = ['/outfits/', '/api/outfits/', '/graphql', '/api/docs'];
+  expect(hrefsOf(page)).toEqual(expect.arrayContaining(menu));
+  const inside = hrefsOf(page).filter((href) => href.startsWith('/'));
+  for (const url of inside) {
+    expect([url, (await gateway.get(url, { accept })).statusCode]).toEqual([url, 200]);
   }
+  const { headers, body } = await gateway.get('/');
+  const allow = 'GET, HEAD, OPTIONS';
+  expect(headers).toMatchObject({ 'content-type': 'application/json', vary: 'Accept', allow });
+  expect(JSON.parse(body)).toMatchObject({ count: 45, results: expect.any(Array) });
   expect((await gateway.get('/', { host: 'a b' })).statusCode).toBe(400);
+});
+
+test('/api/docs shows each path of the OpenAPI document, with each status as a line', async () => {
+  const page = await pageOf('/api/docs');
+  const { info, paths } = (await gateway.get('/api/openapi.json')).json();
+  expect((await gateway.get('/api/docs')).json()).toMatchObject({ paths });
+  for (const [path, methods] of Object.entries<object>(paths)) {
+    for (const method of Object.keys(methods)) {
+      const [panel = ''] = page
+        .split('<section')
+        .filter((part) => part.includes(`aria-label="${method.toUpperCase()} ${path}"`));
+      const fields = ['title', 'image_key', ...(path.includes('{') ? ['id'] : [])];
+      for (const field of fields) expect(textsOf(panel, 'code')).toContain(field);
+    }
+  }
+  const statuses = [...info.description.matchAll(/^\| (\d+) \|/gm)].map(([, status]) => status);
+  const names = textsOf(page.split('aria-label="Errors"')[1] ?? '', 'dt').map((text) =>
+    text.trim(),
+  );
+  expect(names).toEqual(statuses);
+  expect(names).toContain('429');
+  const redirect = await gateway.get('/api/docs/', { accept });
+  expect([redirect.statusCode, redirect.headers['location']]).toEqual([301, '/api/docs']);
+  const pages = await pageOf('/api/outfits/?ordering=id&page=2');
+  expect(jsonOn(pages).results[0].id).toBe(21);
 });
 
 test('a page may load pictures and its own style, and nothing else', async () => {
@@ -328,17 +365,18 @@ describe('text of people', () => {
   });
 
   const tags =
-    'a article bdi body button code details div footer form h1 h2 head header html img label li link main meta nav option p path pre rect search section select span strong style summary svg time title ul';
+    'a article bdi body button code details div footer form h1 h2 head header html img input label li link main meta nav option p path pre rect search section select span strong style summary svg time title ul';
   const attributes =
-    'alt aria-current aria-hidden aria-label aria-labelledby charset class color-scheme content d datetime decoding dir fetchpriority fill focusable for height href id lang loading max maxlength method min name open rel selected src title type value viewBox width';
+    'alt aria-current aria-hidden aria-label aria-labelledby charset class color-scheme content d datetime decoding dir fetchpriority fill focusable for height href id lang loading max maxlength method min name open property rel selected src title type value viewBox width';
 
   const check = async (texts: readonly string[]) => {
     const outfits = texts.map((text, index) => outfitWith(text, index + 1));
     const other = await open({ PAGE_SIZE: '1000' }, outfits);
     const { results } = (await other.get('/api/outfits/?ordering=id')).json();
-    const page = await pageOf('/api/outfits/?ordering=id', other);
+    const page = await pageOf('/outfits/?ordering=id', other);
+    const json = await pageOf('/api/outfits/?ordering=id', other);
     const home = await pageOf('/', other);
-    for (const element of [...elementsOf(page), ...elementsOf(home)]) {
+    for (const element of [page, json, home].flatMap(elementsOf)) {
       expect(tags.split(' ')).toContain(element.name);
       for (const [name, value] of Object.entries(element.attributes)) {
         expect(attributes.split(' ')).toContain(name);
@@ -347,7 +385,7 @@ describe('text of people', () => {
       }
     }
     // Nothing on the page can turn the direction of what is beside it, and no control is in it.
-    expect(/[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/u.exec(page + home)).toBeNull();
+    expect(/[^\P{Cc}\t\n]|[\u202a-\u202e\u2066-\u2069]/u.exec(page + json + home)).toBeNull();
     // Each title is there as a text of its own, in the right place.
     const titles = textsOf(page, 'h2').slice(0, results.length);
     const visible = (text: string) => {
@@ -357,7 +395,7 @@ describe('text of people', () => {
     const given = results.map(({ title }: { title: string }) => visible(title));
     expect(titles.map(visible)).toEqual(given);
     expect(titles.map((title) => title.trim())).not.toContain('');
-    expect(jsonOn(page).results).toEqual(results);
+    expect(jsonOn(json).results).toEqual(results);
   };
 
   test('is text on the page, whatever it says', () => check(nasty));
@@ -379,7 +417,7 @@ test('only the owner sees a private outfit, and that page is kept by no one', as
   const forAll = { ...template, id: 2, private: false, title: 'For all coat' };
   const other = await open(settings, [mine, forAll]);
   const owner = await signIn(template.userId);
-  for (const url of ['/api/outfits/', '/outfits/?search=coat', `/users/${template.userId}`]) {
+  for (const url of ['/outfits/', '/outfits/?search=coat', `/outfits/?user=${template.userId}`]) {
     // The second time, from memory.
     for (const headers of [owner, {}, await signIn(77), owner]) {
       const page = await pageOf(url, other, headers);
@@ -395,17 +433,14 @@ test('only the owner sees a private outfit, and that page is kept by no one', as
   const statusFor = async (headers: object) =>
     (await other.get('/outfits/1', { accept, ...headers })).statusCode;
   expect(await Promise.all([owner, {}].map(statusFor))).toEqual([200, 404]);
-  // The first page is the same for all.
   for (const headers of [{}, owner]) {
     const home = await pageOf('/', other, headers);
-    expect(home).not.toContain('Onlymine');
-    expect(textsOf(home, 'p').join('\n')).toContain('1 outfit');
+    expect(home.includes('Onlymine')).toBe(headers === owner);
   }
   const stranger = await signIn(77);
   const hidden = await pageOf('/outfits/1', other, stranger, 404);
-  const ids = /x-request-id: .*/g;
   const missing = await pageOf('/outfits/3', other, stranger, 404);
-  expect(hidden.replace(ids, '')).toBe(missing.replace(ids, ''));
+  expect(hidden).toBe(missing);
   expect(await pageOf('/outfits/1', other, owner)).toContain(mine.title);
   for (const url of ['/api/outfits/', '/outfits/1']) {
     // No token is ever repeated.
@@ -428,12 +463,9 @@ test.each([
     const page = await pageOf(url, other, { 'x-forwarded-for': '10.0.0.1' });
     expect(textsOf(page, 'p').join('\n')).toContain(sentence);
   }
-  const possible = sentence.startsWith('Writing needs');
-  const { writing } = (await other.get('/')).json();
-  expect(writing).toEqual({ possible, detail: expect.stringContaining(sentence) });
 });
 
-test('what is not there has no link, and no question in GraphQL', async () => {
+test('with GRAPHIQL=off, no page leads to it', async () => {
   const hrefs = hrefsOf(await pageOf('/api/outfits/', await open({ GRAPHIQL: 'off' })));
   expect(hrefs.filter((href) => href.includes('graphql'))).toEqual([]);
   expect(hrefs).toContain('/api/docs');
@@ -485,12 +517,10 @@ test('a page is sent in the coding that the browser takes, and says so', async (
   }
 });
 
-test('while the database is away, the first page says so', async () => {
+test('while the database is away, pages say so with 503', async () => {
   const other = await open();
   await other.database.pool.query('ALTER TABLE outfits RENAME TO gone');
-  expect(textsOf(await pageOf('/', other), 'p').join()).toContain('The database is unavailable');
-  expect((await other.get('/')).json().outfits).toBeNull();
-  await pageOf('/api/outfits/', other, {}, 503);
+  for (const url of ['/', '/outfits/', '/api/outfits/']) await pageOf(url, other, {}, 503);
 });
 
 test('any path of the table is a page, of other things than outfits too', async () => {
@@ -520,17 +550,14 @@ test('any path of the table is a page, of other things than outfits too', async 
   const other = await openForTest('PostgreSQL', rows, {}, { schema, routes });
   const record = await pageOf(`/api/titles/${template.id}/`, other);
   expect(textsOf(record, 'h1')).toEqual(['Told']);
-  const [, json, , variables] = textsOf(record, 'pre');
-  expect([json, variables].map((text) => JSON.parse(text ?? ''))).toEqual([
-    { title: template.title },
-    { id: template.id },
-  ]);
+  expect(jsonOn(record)).toEqual({ title: template.title });
   await pageOf('/api/titles/1000000/', other, {}, 404);
 
   const text = `'; touch /tmp/x; $(id) \`id\` "\\ é`;
   const page = await pageOf(`/api/told/?text=${encodeURIComponent(text)}`, other);
-  const [command = ''] = textsOf(page, 'pre').filter((one) => one.startsWith('curl'));
-  expect(JSON.parse(argumentsOf(command)[4] ?? '').variables).toEqual({ text, page: 1 });
+  const link = hrefsOf(page).find((href) => href.startsWith('/graphql?')) ?? '';
+  const variables = new URLSearchParams(link.slice('/graphql?'.length)).get('variables') ?? '';
+  expect(JSON.parse(variables)).toEqual({ text, page: 1 });
   expect(jsonOn(page).results).toEqual([text]);
 });
 

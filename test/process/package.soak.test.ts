@@ -71,12 +71,10 @@ test('it serves REST, GraphQL and GraphiQL, is written to, and ends', async () =
   const graphiql = await fetch(`${base}/graphql`, { headers: { Accept: 'text/html' } });
   expect(graphiql.headers.get('content-type')).toBe('text/html; charset=utf-8');
   const [, script] = /<script defer src="([^"]+)"/.exec(await graphiql.text()) ?? [];
-  expect(await (await fetch(`${base}/${script}`)).text()).toContain('gateway-examples');
+  expect(await (await fetch(`${base}/${script}`)).text()).toContain('MostLiked');
 
   const docs = await fetch(`${base}/api/docs`, { headers: { Accept: 'text/html' } });
-  const files = [...(await docs.text()).matchAll(/"(docs\/[^"]+)"/g)];
-  expect(files).toHaveLength(4);
-  for (const [, file] of files) expect((await fetch(`${base}/api/${file}`)).status).toBe(200);
+  expect(await docs.text()).toContain('GET /api/outfits/{id}/');
   const document = (await (await fetch(`${base}/api/openapi.json`)).json()) as { info: object };
   expect(document.info).toHaveProperty('version', manifestOf(installed).version);
 

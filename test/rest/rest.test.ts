@@ -172,7 +172,7 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     expect(Number(head.headers['content-length'])).toBe(length);
     const page = await gateway.get(`/api/outfits/${id}/`, { accept: 'text/html' });
     expect(page.headers['content-type']).toMatch(/^text\/html/);
-    expect(page.body).toContain(`id="outfit-${id}"`);
+    expect(page.body).toContain(`/outfits/${id}"`);
     expect(page.body).toContain(user.username);
     for (const method of ['PUT', 'PATCH', 'DELETE', 'POST'] as const) {
       const refused = await gateway.app.inject({ method, url: `/api/outfits/${id}/` });
@@ -240,8 +240,8 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
       expect(await send(`HTTP://${authority}${path}`, '', '1.0')).toContain(next(authority));
     }
     expect(await send(`HTTPS://a.example${path}`)).toContain('"next":"https://a.example/api/');
-    expect(await send('http://other.example')).toMatch(/"listing":"http:\/\/other\.example\/api\//);
-    expect(await send('http://other.example?a=/api/outfits/')).toContain('"name":"outfit-gateway"');
+    expect(await send('http://other.example')).toContain('{"count":45,"page":1,');
+    expect(await send('http://other.example?a=/api/outfits/')).not.toContain('"next"');
     expect(await send('http://other.example/graphql?query={__typename}')).toContain('"Query"');
     for (const bad of ['', 'user@shop.test', 'user:word@shop.test', 'a_b', 'shop.test:', '%41']) {
       expect(await send(`http://${bad}${path}`)).toMatch(invalidHost);
@@ -286,7 +286,7 @@ describe('settings of the listing', () => {
     ['GET', '/api/docs/', 301, '/api/docs'],
     ['POST', '/graphql/?query={a}', 308, '/graphql?query={a}'],
     ['GET', '/outfits?q=a', 301, '/outfits/?q=a'],
-    ['GET', '/users/5/', 301, '/users/5'],
+    ['GET', '/users/5/', 301, '/outfits/?user=5'],
   ] as const)('%s %s redirects below the path of PUBLIC_URL', async (method, url, status, path) => {
     const accept = 'text/html, application/json';
     const answer = await gateway.app.inject({ method, url, headers: { accept } });

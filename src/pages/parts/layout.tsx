@@ -33,10 +33,12 @@ interface LayoutProperties {
   readonly site: Site;
   readonly title: string;
   readonly path?: string | undefined;
+  /** What other services show of a link to the page. @see https://ogp.me/ */
+  readonly preview?: Readonly<Record<string, string | undefined>>;
   readonly children: ComponentChildren;
 }
 
-export function Layout({ site, title, path, children }: LayoutProperties) {
+export function Layout({ site, title, path, preview, children }: LayoutProperties) {
   return (
     <html lang="en">
       <head>
@@ -44,6 +46,9 @@ export function Layout({ site, title, path, children }: LayoutProperties) {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex" />
+        {Object.entries({ title, site_name: 'Outfit gateway', ...preview }).map(
+          ([name, content]) => content && <meta property={`og:${name}`} content={content} />,
+        )}
         <title>{title}</title>
         <link rel="icon" href={favicon} />
         <style>{style}</style>
@@ -59,18 +64,16 @@ export function Layout({ site, title, path, children }: LayoutProperties) {
           </a>
           <nav aria-label="Service">
             <ul>
-              {site.links
-                .filter(({ isForPeople }) => isForPeople)
-                .map((link) => (
-                  <li>
-                    <a
-                      href={`${site.root}${link.path}`}
-                      aria-current={link.path === path ? 'page' : undefined}
-                    >
-                      {link.title}
-                    </a>
-                  </li>
-                ))}
+              {site.links.map((link) => (
+                <li>
+                  <a
+                    href={`${site.root}${link.path}`}
+                    aria-current={link.path === path ? 'page' : undefined}
+                  >
+                    {link.title}
+                  </a>
+                </li>
+              ))}
             </ul>
           </nav>
         </header>

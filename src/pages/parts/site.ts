@@ -7,95 +7,55 @@ import {
   type WriteConfig,
 } from '../../config.ts';
 import { legacyOwnsWrites, writesOff } from '../../errors.ts';
+import type { RestOptions } from '../../rest/adapter.ts';
+import type { DocumentOptions } from '../../rest/openapi/document.ts';
 import type { Route } from '../../rest/routes.ts';
 import type { Media } from './pictures.tsx';
 
-export type PagesConfig = IdentityConfig &
+type PagesConfig = IdentityConfig &
   WriteConfig &
-  Pick<Config, 'graphiql' | 'mediaUrl' | 'publicUrl' | 'trustedDocumentsOnly' | 'videoUrl'>;
+  Pick<Config, 'graphiql' | 'mediaUrl' | 'publicUrl' | 'videoUrl'>;
+
+export interface PagesOptions extends RestOptions {
+  readonly config: PagesConfig & RestOptions['config'] & DocumentOptions['config'];
+  /** Whether this process draws the pictures, below `/media/`. */
+  readonly drawsPictures: boolean;
+}
 
 export interface Site {
   /** Base of addresses; empty for relative ones. */
   readonly root: string;
   readonly links: readonly Link[];
-  readonly writing: Writing;
+  /** Whether clients can write, and what they need for it. */
+  readonly writing: string;
   readonly media: Media;
-  readonly config: Pick<PagesConfig, 'graphiql' | 'trustedDocumentsOnly'>;
+  readonly config: Pick<Config, 'graphiql' | 'pageSize'>;
 }
 
-export interface Link {
-  readonly rel: string;
+interface Link {
   readonly title: string;
-  readonly description: string;
   readonly path: string;
-  readonly isForPeople: boolean;
 }
 
-/** Links to the paths that `app` serves. */
+/** The menu: paths that `app` serves. */
 export function linksOf(
   app: FastifyInstance,
   routes: readonly Route[],
   { graphiql, legacyMode }: PagesConfig,
 ): readonly Link[] {
   const lists = routes.filter(({ list, path }) => list && !path.includes(':'));
-  const links: readonly Link[] = [
-    {
-      rel: 'outfits',
-      title: 'Outfits',
-      description: 'Look through them: search, filters, and a page for each outfit and each user.',
-      path: '/outfits/',
-      isForPeople: true,
-    },
-    ...lists.map(({ name, description, path }, index) => ({
-      rel: index === 0 ? 'listing' : path,
-      title: index === 0 ? 'Listing' : name,
-      description,
-      path,
-      isForPeople: true,
-    })),
-    {
-      rel: 'graphql',
-      title: graphiql ? 'GraphiQL' : 'GraphQL',
-      description: 'Query exactly the fields you need, and browse the schema.',
-      path: '/graphql',
-      isForPeople: graphiql,
-    },
-    {
-      rel: 'docs',
-      title: 'API docs',
-      description: 'Every path, parameter and answer, to try out in the browser.',
-      path: '/api/docs',
-      isForPeople: true,
-    },
-    {
-      rel: 'openapi',
-      title: 'OpenAPI',
-      description: 'The same as a document, for generators of clients.',
-      path: '/api/openapi.json',
-      isForPeople: false,
-    },
-    {
-      rel: 'health',
-      title: 'Health',
-      description: 'Whether requests are answered now.',
-      path: '/health/ready',
-      isForPeople: true,
-    },
+  const links = [
+    { title: 'Outfits', path: '/outfits/' },
+    ...lists.map(({ name, path }, index) => ({ title: index === 0 ? 'REST' : name, path })),
+    ...(graphiql ? [{ title: 'GraphiQL', path: '/graphql' }] : []),
+    // Below 100 percent, the old service answers paths below /api/ for some clients, and lacks it.
+    ...(legacyMode.percent < 100 ? [] : [{ title: 'API docs', path: '/api/docs' }]),
   ];
-  // Below 100 percent, the old service answers paths below /api/ for some clients, and lacks these.
-  const isOwn = ({ rel }: Link) => legacyMode.percent === 100 || !['docs', 'openapi'].includes(rel);
-  return links.filter((link) => isOwn(link) && app.hasRoute({ method: 'GET', url: link.path }));
+  return links.filter(({ path }) => app.hasRoute({ method: 'GET', url: path }));
 }
 
-export interface Writing {
-  readonly possible: boolean;
-  readonly detail: string;
-}
-
-/** Whether clients can write, and what they need for it. */
-export function writingOf(config: PagesConfig): Writing {
-  const obstacle = findWriteObstacle(config);
-  const details = {
+export function writingOf(config: PagesConfig): string {
+  const sentences = {
     off: writesOff().message,
     legacy: legacyOwnsWrites().message,
     identity: 'This service is read-only: sign-in is not configured.',
@@ -103,5 +63,5 @@ export function writingOf(config: PagesConfig): Writing {
       ? 'Writing needs a credential, such as a token or a session. Reading needs none.'
       : 'Writing needs a bearer token, in the header Authorization. Reading needs none.',
   };
-  return { possible: obstacle === undefined, detail: details[obstacle ?? 'none'] };
+  return sentences[findWriteObstacle(config) ?? 'none'];
 }

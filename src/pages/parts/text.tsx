@@ -31,6 +31,16 @@ export function Text({ children }: { readonly children: string }) {
   return <bdi dir="auto">{shownText(children)}</bdi>;
 }
 
+/** Text whose hashtags are links. A hashtag has the characters that the filter takes. */
+export function Hashtags({ children, root }: { readonly children: string; readonly root: string }) {
+  return shownText(children)
+    .split(/([#\uff03][\p{L}\p{N}\p{M}_]{1,100})/u)
+    .map((part, index) => {
+      if (index % 2 === 0) return part;
+      return <a href={`${root}/outfits/?hashtag=${encodeURIComponent(part.slice(1))}`}>{part}</a>;
+    });
+}
+
 /** The URL of text that is an http or https address. Never `javascript:` or `data:`, which run in the page. */
 export function webAddressOf(text: string): string | undefined {
   return /^https?:\/\/\S+$/i.test(text) ? parseUrl(text)?.href : undefined;

@@ -9,7 +9,11 @@ import type { RestOptions } from '../adapter.ts';
 import { answerErrors, methodNotAllowed } from '../errors.ts';
 import type { DocumentOptions } from './document.ts';
 
-export function serveOpenApi(app: FastifyInstance, options: RestOptions & DocumentOptions): void {
+export function serveOpenApi(
+  app: FastifyInstance,
+  options: RestOptions & DocumentOptions,
+  url = '/api/openapi.json',
+): void {
   const { admit, config } = options;
   const compresses = config.compression !== 'off';
   let document: Representable | undefined;
@@ -17,7 +21,7 @@ export function serveOpenApi(app: FastifyInstance, options: RestOptions & Docume
   answerErrors(app);
   app.route({
     method: app.supportedMethods,
-    url: '/api/openapi.json',
+    url,
     onRequest: async (request, reply) => {
       reply.header('Allow', 'GET, HEAD');
       if (compresses) reply.header('Vary', 'Accept-Encoding');

@@ -1,6 +1,4 @@
 // Reads the pages of this service: strictly, so that markup from data could not hide in them.
-import { execFileSync } from 'node:child_process';
-
 /** What Chrome sends. */
 export const accept =
   'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8';
@@ -38,12 +36,6 @@ export function textsOf(html: string, name: string): string[] {
 /** Addresses that a page leads to. */
 export function hrefsOf(html: string): string[] {
   return elementsOf(html).flatMap(({ attributes: { href } }) => (href === undefined ? [] : [href]));
-}
-
-/** What a shell gives to the curl of a command. */
-export function argumentsOf(command: string): string[] {
-  const script = `curl() { printf '%s\\0' "$@"; }; ${command}`;
-  return execFileSync('sh', ['-c', script], { encoding: 'utf8' }).split('\0');
 }
 
 function decode(text: string): string {
