@@ -17,7 +17,7 @@ import {
 } from './options/comparison.ts';
 
 const formats =
-  'the common or combined format, that of uWSGI or the router of Heroku, or with a JSON object per line (nginx, Docker and others)';
+  'the common or combined format, that of uWSGI, the router of Heroku, CloudFront or IIS (W3C), or with a JSON object per line (nginx, Docker and others)';
 
 const serviceUrl = httpUrl(({ pathname, search }) => pathname === '/' && !search)
   .transform((value) => new URL(value).href)

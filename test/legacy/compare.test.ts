@@ -430,3 +430,45 @@ describe('a body that some apps cannot read differs in body', () => {
     expect(foundIn(headed({}, text), headed({}, body))).toEqual([`body:${where}`]);
   });
 });
+
+test.each<[envelope: string, theirs: unknown, ours: unknown, kinds: string[]]>([
+  ['a bare list', [{ id: 1 }, { id: 2 }], [{ id: 1 }, { id: 2 }], []],
+  ['a bare list without a record', [{ id: 1 }, { id: 2 }], [{ id: 2 }], ['records missing']],
+  [
+    'a bare list in another order',
+    [{ id: 1 }, { id: 2 }],
+    [{ id: 2 }, { id: 1 }],
+    ['records order'],
+  ],
+  [
+    'links in an object',
+    { links: { next: `${bases.theirs}/a?page=2` }, items: [{ id: 1 }] },
+    { links: { next: `${bases.ours}/a?page=2` }, items: [{ id: 1 }] },
+    [],
+  ],
+  [
+    'another link',
+    { links: { next: `${bases.theirs}/a?page=2` }, items: [] },
+    { links: { next: `${bases.ours}/a?page=3` }, items: [] },
+    ['value links.next'],
+  ],
+  [
+    'another record of data',
+    { data: [{ id: 1, a: 1 }] },
+    { data: [{ id: 1, a: 2 }] },
+    ['value data.a'],
+  ],
+])('compares pages of another envelope: %s', (_envelope, theirs, ours, kinds) => {
+  const answerOf = (value: unknown) => ({
+    status: 200,
+    headers: {},
+    body: Buffer.from(JSON.stringify(value)),
+  });
+  const found = compareAnswers(
+    { method: 'GET', target: '/api/looks/' },
+    answerOf(theirs),
+    answerOf(ours),
+    bases,
+  );
+  expect(found.map(({ kind, where }) => `${kind} ${where}`)).toEqual(kinds);
+});

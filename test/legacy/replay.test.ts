@@ -40,7 +40,10 @@ const forms: Readonly<Record<string, string>> = {
   'Elastic Common Schema': '{"http.request.method":"GET","url.original":"/api/outfits/?f=18"},',
   'nginx JSON with its escapes': '{"request":"GET /api/outfits/?f=19 HTTP/1.1","agent":"\\x22a"}',
   colours: '10.0.0.1 "\u001b[36mGET /api/outfits/?f=20 HTTP/1.1\u001b[0m" 200',
-  'words before JSON': 'app-1  | {"req":{"method":"GET","url":"/api/outfits/?f=21"}}',
+  CloudFront:
+    '#Version: 1.0\n#Fields: date time x-edge-location c-ip cs-method cs(Host) cs-uri-stem sc-status cs-uri-query\n2026-11-22\t02:00:00\tFRA\t10.0.0.1\tGET\tx\t/api/outfits/\t200\tf=21',
+  IIS: '#Software: IIS\n#Fields: date cs-method cs-uri-stem cs-uri-query s-port\n2026-11-22 GET /api/outfits/ f=22 443',
+  'words before JSON': 'app-1  | {"req":{"method":"GET","url":"/api/outfits/?f=23"}}',
 };
 
 let legacy: LegacyService;

@@ -1,7 +1,10 @@
 // `npm run verify` against a live old service: what it finds, what it does not take for a difference, and
 // sources that fail, leave things open, change while they are read, or are no source at all.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import timers from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as importCommand from '../../src/commands/import.ts';
@@ -20,6 +23,14 @@ import {
   startLegacyService,
 } from '../support/legacy/legacy-service.ts';
 import { accept, compare, decided, kindsOf } from '../support/legacy/reports.ts';
+
+/** The first page, as it is usually. */
+const page = ({ records, url }: LegacyService) => ({
+  count: records.length,
+  next: `${url}?page=2`,
+  previous: null,
+  results: records.toSorted((a, b) => (a.created < b.created ? 1 : -1)).slice(0, 20),
+});
 
 // A retry of half a minute is too long for a test. Not by vi.mock: other files of this process may have loaded what
 // sleeps before.
@@ -101,6 +112,110 @@ describe.each(laneKinds)('on %s', (kind) => {
     );
     const methods = new Set(legacy.requests.map(({ method }) => method));
     expect([...methods].sort()).toEqual(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
+  });
+});
+
+describeOnce('verify of what the walk overlooks', () => {
+  useFilled('PostgreSQL');
+
+  /** The path of single records, as the listing has them. */
+  const answers = (
+    legacy: LegacyService,
+    change: (record: LegacyRecord) => object = (same) => same,
+    unknown = 'Not found.',
+  ) => {
+    legacy.intercept = ({ url }) => {
+      const [, id] = /^\/api\/outfits\/(\d+)\/$/.exec(url.pathname) ?? [];
+      if (id === undefined) return undefined;
+      const found = legacy.records.find((record) => record.id === Number(id));
+      const read = { Allow: 'GET, HEAD, OPTIONS' };
+      return found ? [200, read, change(found)] : [404, read, { detail: unknown }];
+    };
+  };
+
+  test.each<
+    [what: string, intercept: (legacy: LegacyService) => void, expected: RegExp | undefined]
+  >([
+    ['nothing for equal records', (legacy) => answers(legacy), undefined],
+    [
+      'other likes of single records',
+      (legacy) => answers(legacy, (one) => ({ ...one, likes: one.likes + 1 })),
+      /^value likes$/,
+    ],
+    [
+      'another text for an unknown record',
+      (legacy) => answers(legacy, undefined, 'No Outfit matches.'),
+      /^body error$/,
+    ],
+    [
+      '403 for a wrong credential',
+      (legacy) => {
+        legacy.intercept = ({ headers }) =>
+          headers.authorization?.startsWith('Bearer') ? [403, {}, { detail: 'No.' }] : undefined;
+      },
+      /^status$/,
+    ],
+    [
+      'no 304',
+      (legacy) => {
+        legacy.intercept = ({ url, method }) =>
+          url.search === '' && url.pathname === '/api/outfits/' && method === 'GET'
+            ? [200, { ETag: '"a"' }, page(legacy)]
+            : undefined;
+      },
+      /^status$/,
+    ],
+    [
+      'errors in the language of the client',
+      (legacy) => {
+        legacy.intercept = ({ url, headers }) =>
+          url.search === '?page=0' && headers['accept-language']?.startsWith('de')
+            ? [404, {}, { detail: 'Ungültige Seite.' }]
+            : undefined;
+      },
+      /^body error in another language$/,
+    ],
+  ])('reports %s', async (_what, intercept, expected) => {
+    const legacy = await serve();
+    intercept(legacy);
+    const { code, report } = await verify(legacy.url);
+    const found = report?.differences.map(({ kind, where }) =>
+      [kind, where].filter(Boolean).join(' '),
+    );
+    expect(found).toEqual(expected ? [expect.stringMatching(expected)] : []);
+    expect(code).toBe(expected ? 1 : 0);
+  });
+
+  test('asks for the parameters and paths of REST_DOCUMENTS with values of the first page', async () => {
+    const legacy = await serve();
+    const file = join(mkdtempSync(join(tmpdir(), 'outfit-verify-')), 'rest.graphql');
+    writeFileSync(
+      file,
+      `
+      query ListOutfits($ordering: OutfitOrdering, $page: Int, $last: Boolean, $user: [Int!], $search: String, $page_size: Int) @route(path: "/api/outfits/") {
+        page: outfits(ordering: $ordering, page: $page, last: $last, pageSize: $page_size, filter: { userDatabaseIds: $user, search: $search }) {
+          count next: nextPage previous: previousPage results { ...OutfitRecord }
+        }
+      }
+      query ReadUser($id: Int!) @route(path: "/api/users/:id/") { record: user(databaseId: $id) { id: databaseId } }`,
+    );
+    onTestFinished(() => rmSync(dirname(file), { recursive: true }));
+    await verifyAll([legacy.url, ...accept(...decided), ...accept('records', 'value')], {
+      REST_DOCUMENTS: file,
+    });
+    const [first] = legacy.records.toSorted((a, b) => (a.created < b.created ? 1 : -1));
+    const targets = legacy.requests.map(({ target }) => target);
+    const word = /\p{L}{3,}/u.exec(first?.title ?? '')?.[0];
+    for (const query of [
+      `user=${first?.user.id}`,
+      `search=${encodeURIComponent(`${word}`)}`,
+      'page_size=2',
+    ]) {
+      expect(targets).toContain(`/api/outfits/?${query}`);
+    }
+    expect(targets).toContain(`/api/users/${first?.user.id}/`);
+    // The source does not have this path.
+    expect(targets).not.toContain('/api/users/2147483647/');
   });
 });
 

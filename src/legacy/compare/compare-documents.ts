@@ -39,7 +39,8 @@ export class DocumentComparison {
   #compareValues(place: Place, theirs: unknown, ours: unknown): void {
     const { path } = place;
     if (Array.isArray(theirs) && Array.isArray(ours)) {
-      if (this.#isPage && path === 'results') this.#compareRecordLists(theirs, ours);
+      const isRecordList = this.#isPage ? path === 'results' : isOfRecords(place, theirs, ours);
+      if (isRecordList) this.#compareRecordLists(path, theirs, ours);
       else if (theirs.length !== ours.length) {
         const sentence = `has ${theirs.length} items in the source, ${ours.length} here.`;
         this.#add('value', place, sentence);
@@ -48,9 +49,9 @@ export class DocumentComparison {
       this.#compareObjects(place, theirs, ours);
     } else if (theirs !== ours) {
       const shown = `is ${showBoth(theirs, ours).join(' in the source, ')} here.`;
-      if (this.#isPage && isLink(path)) {
+      if (this.#isPage ? isLink(path) : isAddress(place, theirs, ours)) {
         const found = compareLinks(theirs, ours, this.bases);
-        if (found === 'page-1' && path === 'previous') this.#add('previous-page-1', place, shown);
+        if (found === 'page-1' && /prev/.test(path)) this.#add('previous-page-1', place, shown);
         else if (found !== 'same') this.#add('value', place, shown);
       } else this.#add(isFraction(place.field, theirs, ours) ? 'fraction' : 'value', place, shown);
     } else if (this.#isPage && isLink(path) && theirs !== null) {
@@ -78,10 +79,10 @@ export class DocumentComparison {
   }
 
   /** Compares records with the same id, and reports missing, additional and reordered ones. */
-  #compareRecordLists(theirs: readonly unknown[], ours: readonly unknown[]): void {
+  #compareRecordLists(path: string, theirs: readonly unknown[], ours: readonly unknown[]): void {
     const add = (where: string, sentence: string) => this.findings.add('records', where, sentence);
     const compareRecord = (label: string, theirRecord: unknown, ourRecord: unknown) =>
-      this.#compareValues({ path: 'results', label, field: '' }, theirRecord, ourRecord);
+      this.#compareValues({ path, label, field: '' }, theirRecord, ourRecord);
     const [theirRecords, ourRecords] = [byId(theirs), byId(ours)];
     if (!theirRecords || !ourRecords) {
       const [before, after] = [theirs.length, ours.length];
@@ -122,6 +123,17 @@ function isObject(value: unknown): value is JsonObject {
 
 function isPage(value: unknown): boolean {
   return resultsOf(value) !== undefined && ('count' in Object(value) || 'next' in Object(value));
+}
+
+/** In another envelope, or in none: lists beside the records have no ids. */
+function isOfRecords({ label }: Place, theirs: readonly unknown[], ours: readonly unknown[]) {
+  return label === '' && [...theirs, ...ours].length > 0 && !!byId(theirs) && !!byId(ours);
+}
+
+/** A link of another envelope, by its name: a picture at the base of one service is another picture. */
+function isAddress({ path, label }: Place, theirs: unknown, ours: unknown): boolean {
+  const isNamed = label === '' && /(?:^|\.)(?:next|prev|first|last|self|links)\w*$/i.test(path);
+  return isNamed && typeof theirs === 'string' && typeof ours === 'string';
 }
 
 const isLink = (path: string) => path === 'next' || path === 'previous';

@@ -116,7 +116,7 @@ export function nameTies(
 /** Records of only one page must have the sort value of its first or last record: ties may cross the page boundary. */
 function areTied(theirs: PageAnswer, ours: PageAnswer, field: string): boolean {
   const [theirRecords, ourRecords] = [theirs, ours].map(
-    (page) => readListingPage(page, field)?.records ?? [],
+    (page) => readListingPage(page, field)?.records,
   );
   if (!theirRecords || !ourRecords || theirRecords.length !== ourRecords.length) return false;
   if (theirRecords.some(({ key }, index) => key !== ourRecords[index]?.key)) return false;

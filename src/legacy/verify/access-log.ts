@@ -1,4 +1,4 @@
-// Parses the requests of an access log: common, combined or JSON format.
+// Parses the requests of an access log: common, combined, JSON or W3C format.
 import type { Readable } from 'node:stream';
 import { messageOf } from '../../errors.ts';
 import { openInput, readLines } from '../../old-listing/lines.ts';
@@ -24,6 +24,7 @@ export async function* readAccessLog(
   stdin: Readable,
   signal: AbortSignal,
 ): AsyncGenerator<LogLine> {
+  let w3cFields: readonly string[] | undefined;
   try {
     for await (const { number, bytes } of readLines(
       await openInput(file, stdin, signal),
@@ -32,7 +33,13 @@ export async function* readAccessLog(
       // Some programs colour their lines.
       const line = bytes?.toString('latin1').replace(colours, '').trim();
       if (line === '') continue;
-      const request = line === undefined ? undefined : parseLogLine(line);
+      if (line?.startsWith('#')) {
+        w3cFields = /^#fields:\s*(.+)/i.exec(line)?.[1]?.toLowerCase().split(/\s+/) ?? w3cFields;
+        continue;
+      }
+      const read = (text: string) =>
+        w3cFields ? parseW3cLine(text, w3cFields) : parseLogLine(text);
+      const request = line === undefined ? undefined : read(line);
       yield { where: `${file}:${number}`, request };
     }
   } catch (error) {
@@ -54,6 +61,19 @@ function parseLogLine(line: string): LoggedRequest | undefined {
   const found = quoted.find((text) => / HTTP\/[\d.]+$/.test(text)) ?? quoted[0];
   const request = found === undefined ? undefined : parseRequestLine(decodeEscapes(found));
   return request ?? parseUnquoted(line);
+}
+
+/** The fields that a line `#Fields:` names, of IIS and CloudFront. @see https://www.w3.org/TR/WD-logfile */
+function parseW3cLine(line: string, names: readonly string[]): LoggedRequest | undefined {
+  const values = line.split(line.includes('\t') ? '\t' : ' ');
+  const find = (name: string) => {
+    const value = values[names.indexOf(name)];
+    return value === '-' ? undefined : value;
+  };
+  const [method, path] = [find('cs-method'), find('cs-uri-stem') ?? find('cs-uri')];
+  if (method === undefined || path === undefined) return undefined;
+  const query = find('cs-uri-query');
+  return toRequest(method, query === undefined ? path : `${path}?${query}`);
 }
 
 /** The default line of uWSGI, `GET /path => generated 5 bytes`, and of the router of Heroku, `method=GET path="/path"`. */

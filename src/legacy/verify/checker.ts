@@ -66,6 +66,11 @@ export class Checker {
     const options = { ...this.options, ...limits, headers: this.#headersOf(request) };
     const ask = async (service: ComparedService, target: string) => {
       const answer = await askWithRetry(service, method, target, options);
+      const { etag } = answer.headers;
+      if (request.isConditional && etag !== undefined) {
+        const headers = { ...options.headers, 'if-none-match': etag };
+        return askWithRetry(service, method, target, { ...options, headers });
+      }
       if (!request.comparesLength || answer.headers['content-length'] === undefined) return answer;
       return withLengthOfGet(answer, await askWithRetry(service, 'GET', target, options));
     };

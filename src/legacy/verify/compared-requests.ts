@@ -14,6 +14,8 @@ export interface ComparedRequest {
   readonly headers?: SentHeaders;
   /** Of HEAD: whether `Content-Length` is compared with the answer to GET, which is asked too. */
   readonly comparesLength?: boolean;
+  /** Whether it is asked with the entity tag of the answer that each service gave before. */
+  readonly isConditional?: boolean;
   /** How often apps sent it. */
   readonly times?: number;
   /** A page of a walk: it is retried for longer, and its failure ends the comparison. */

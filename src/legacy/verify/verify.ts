@@ -23,6 +23,7 @@ import {
 } from './compared-service.ts';
 import { appMethods, checkCors, unknownOrigin } from './cors-checks.ts';
 import type { Report } from './report.ts';
+import { type ComparedRoute, checkHeaders, checkRoutes } from './route-requests.ts';
 import { samplePages, walkOrdering } from './walk.ts';
 
 interface VerifyOptions {
@@ -39,6 +40,8 @@ interface VerifyOptions {
   readonly sample: number | undefined;
   /** Origins of web apps. */
   readonly origins: readonly string[];
+  /** The REST paths of this service. */
+  readonly routes: readonly ComparedRoute[];
 }
 
 interface VerifyOutcome {
@@ -73,7 +76,7 @@ export async function verifyListing(
     const done = { records: 0, orders: 0 };
     let broken: string | undefined;
     try {
-      await compareAll(options, reporter, checker, { count, pageSize, done });
+      await compareAll(options, reporter, checker, { count, pageSize, records: results, done });
     } catch (error) {
       if (!(error instanceof SourceError) || error instanceof ForwardedAnswerError) throw error;
       checker.reportUnconfirmed();
@@ -98,19 +101,23 @@ interface ListingFacts {
   readonly count: number;
   /** Undefined when all records are on one page. */
   readonly pageSize: number | undefined;
+  /** Those of the first page. */
+  readonly records: readonly unknown[];
   /** What was compared so far. */
   readonly done: { records: number; orders: number };
 }
 
 async function compareAll(
-  { sample, origins }: VerifyOptions,
+  { sample, origins, routes }: VerifyOptions,
   reporter: Progress,
   checker: Checker,
-  { count, pageSize, done }: ListingFacts,
+  { count, pageSize, records, done }: ListingFacts,
 ): Promise<void> {
   const size = Math.max(1, pageSize ?? count);
   const pages = Math.max(1, Math.ceil(count / size));
   await checkContractRequests(checker, pages);
+  await checkRoutes(checker, routes, records);
+  await checkHeaders(checker);
   await checkCors(checker, requestFor(checker.options, ''), await allowedMethods(checker), origins);
   const requestForOrdering = (name: string) =>
     requestFor(checker.options, `?ordering=${encodeURIComponent(name)}`);

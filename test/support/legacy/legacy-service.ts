@@ -56,8 +56,19 @@ export interface LegacyService {
   readonly unknown: Set<string>;
   /** Ids that it leaves out of its pages, although they count. */
   readonly hidden: Set<number>;
+  /** Answers a request in its own way; undefined: as usual. */
+  intercept:
+    | ((asked: Asked) => readonly [status: number, headers: object, body: unknown] | undefined)
+    | undefined;
   readonly requests: LegacyRequest[];
   close(): Promise<void>;
+}
+
+interface Asked {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
 }
 
 const allow = { Allow: 'GET, POST, HEAD, OPTIONS', Vary: 'Accept' };
@@ -101,11 +112,10 @@ export async function startLegacyService(
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
 
-  function answer(
-    asked: { method: string; url: URL; headers: IncomingMessage['headers']; body: Buffer },
-    response: ServerResponse,
-  ) {
+  function answer(asked: Asked, response: ServerResponse) {
     const { method, url, headers } = asked;
+    const own = service.intercept?.(asked);
+    if (own) return sendJson(response, own[0], { ...allow, ...own[1] }, own[2]);
     const isRead = method === 'GET' || method === 'HEAD';
     const isUser = headers.authorization === 'Token abc';
     if (!isUser && /^Token /.test(headers.authorization ?? '') && method === 'OPTIONS') {
@@ -250,6 +260,7 @@ export async function startLegacyService(
     cors: undefined,
     hasDetails: false,
     onRead: () => {},
+    intercept: undefined,
     unknown: new Set(),
     hidden: new Set(),
     requests: [],
