@@ -7,7 +7,7 @@ process.env['TEST_DATABASE_FOLDER'] ??= findDatabaseFolder();
 
 export default defineConfig({
   // graphql has two builds; the schema and the executor must come from the same one.
-  resolve: { alias: { graphql: 'graphql/index.js' } },
+  resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
     include: ['test/**/*.test.ts'],
     // npm run test:soak, test:faults, test:versions and test:browser have configurations of their own.

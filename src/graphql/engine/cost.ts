@@ -4,24 +4,19 @@ import {
   type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
-  type GraphQLDirective,
   GraphQLError,
   type GraphQLField,
-  GraphQLIncludeDirective,
   type GraphQLObjectType,
   type GraphQLSchema,
-  GraphQLSkipDirective,
   getArgumentValues,
-  getDirectiveValues,
   getNamedType,
-  type InlineFragmentNode,
   isAbstractType,
   isCompositeType,
   Kind,
   type OperationDefinitionNode,
-  type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
+import { collectSubfields } from 'graphql/execution/collectFields.js';
 import type { Config } from '../../config.ts';
 
 /** What an operation can give at most, for limits and for taking turns. */
@@ -48,6 +43,7 @@ export type CostConfig = Pick<Config, 'pageSize'>;
 export interface Countable {
   readonly document: DocumentNode;
   readonly node: OperationDefinitionNode;
+  readonly text: string | undefined;
   readonly variables: Record<string, unknown>;
 }
 
@@ -64,10 +60,10 @@ export interface Counted extends Cost {
 export function countCost(
   schema: GraphQLSchema,
   config: CostConfig,
-  { document, node, variables }: Countable,
+  operation: Countable,
 ): Counted {
-  const plan = plans.get(node) ?? createPlan(schema, document, node, variables);
-  const evaluation = new Evaluation(config, variables);
+  const plan = plans.get(operation.node) ?? createPlan(schema, operation);
+  const evaluation = new Evaluation(config, operation.variables);
   return { ...evaluation.costOf(plan), conditions: evaluation.conditions };
 }
 
@@ -80,6 +76,8 @@ interface Plan {
   readonly alternatives?: readonly Plan[];
 }
 
+const empty: Plan = { values: 0, fields: [] };
+
 interface CountedField {
   readonly field: GraphQLField<unknown, unknown>;
   /** Its arguments are those of all fields that are merged with it. */
@@ -87,32 +85,27 @@ interface CountedField {
   readonly below: Plan;
 }
 
-/** Plans of operations whose conditions have no variables. */
+/** Plans of operations without directives: @skip and @include depend on variables. */
 const plans = new WeakMap<OperationDefinitionNode, Plan>();
 
-function createPlan(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  node: OperationDefinitionNode,
-  variables: Record<string, unknown>,
-): Plan {
+function createPlan(schema: GraphQLSchema, { document, node, text, variables }: Countable): Plan {
   const root = schema.getRootType(node.operation);
   const planner = new Planner(schema, document, variables);
-  const plan = root ? planner.planSets([node.selectionSet], root) : { values: 0, fields: [] };
-  if (!planner.hasConditions) plans.set(node, plan);
+  const plan = root ? planner.planSets([node], root) : empty;
+  if (!text?.includes('@')) plans.set(node, plan);
   return plan;
 }
 
-/**
- * Finds what execution would execute, as `collectFields` of graphql-js does: fields of one response key are merged, and
- * what @skip and @include leave out is left out.
- */
+interface WithSelections {
+  readonly selectionSet?: SelectionSetNode | undefined;
+}
+
+/** Finds what execution would execute, by the function with which graphql-js collects fields. */
 class Planner {
-  hasConditions = false;
-  readonly #fragments = new Map<string, FragmentDefinitionNode>();
+  readonly #fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
   /** By type and the selection sets that are merged: fragments that are spread in many places are planned once. */
   readonly #planned = new Map<string, Plan>();
-  readonly #ids = new Map<SelectionSetNode, number>();
+  readonly #ids = new Map<SelectionSetNode | undefined, number>();
 
   constructor(
     private readonly schema: GraphQLSchema,
@@ -121,80 +114,49 @@ class Planner {
   ) {
     for (const definition of definitions) {
       if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-        this.#fragments.set(definition.name.value, definition);
+        this.#fragments[definition.name.value] = definition;
       }
     }
   }
 
-  planSets(sets: readonly SelectionSetNode[], type: GraphQLCompositeType): Plan {
+  planSets(nodes: readonly WithSelections[], type: GraphQLCompositeType): Plan {
     if (isAbstractType(type)) {
       const types = this.schema.getPossibleTypes(type);
-      return { values: 0, fields: [], alternatives: types.map((one) => this.planSets(sets, one)) };
+      return { ...empty, alternatives: types.map((one) => this.planSets(nodes, one)) };
     }
-    const key = `${type.name} ${sets.map((set) => this.#idOf(set))}`;
+    const key = `${type.name} ${nodes.map(({ selectionSet }) => this.#idOf(selectionSet))}`;
     const planned = this.#planned.get(key);
     if (planned) return planned;
     if (this.#planned.size >= maxGroups) return { values: Number.POSITIVE_INFINITY, fields: [] };
-    const groups = new Map<string, FieldNode[]>();
-    const spread = new Set<string>();
-    for (const set of sets) this.#collect(set, type, groups, spread);
-    const fields = [...groups.values()].flatMap((nodes) => this.#planField(nodes, type));
-    const plan = { values: groups.size - fields.length, fields };
+    const groups = this.#collect(nodes, type);
+    const fields = groups.flatMap((group) => this.#planField(group, type));
+    const plan = { values: groups.length - fields.length, fields };
     this.#planned.set(key, plan);
     return plan;
   }
 
-  #idOf(set: SelectionSetNode): number {
+  #idOf(set: SelectionSetNode | undefined): number {
     const id = this.#ids.get(set) ?? this.#ids.size;
     this.#ids.set(set, id);
     return id;
   }
 
-  #collect(
-    { selections }: SelectionSetNode,
-    type: GraphQLObjectType,
-    groups: Map<string, FieldNode[]>,
-    spread: Set<string>,
-  ): void {
-    for (const node of selections) {
-      if (!this.#isIncluded(node)) continue;
-      if (node.kind === Kind.FIELD) {
-        const key = (node.alias ?? node.name).value;
-        const group = groups.get(key);
-        if (group) group.push(node);
-        else groups.set(key, [node]);
-        continue;
-      }
-      const isNamed = node.kind === Kind.FRAGMENT_SPREAD;
-      if (isNamed && spread.has(node.name.value)) continue;
-      if (isNamed) spread.add(node.name.value);
-      const fragment = isNamed ? this.#fragments.get(node.name.value) : node;
-      if (fragment && this.#matches(fragment, type)) {
-        this.#collect(fragment.selectionSet, type, groups, spread);
-      }
-    }
-  }
-
-  #matches(
-    { typeCondition }: FragmentDefinitionNode | InlineFragmentNode,
-    type: GraphQLObjectType,
-  ): boolean {
-    const named = typeCondition && this.schema.getType(typeCondition.name.value);
-    if (!named || named === type) return true;
-    return isAbstractType(named) && this.schema.isSubType(named, type);
-  }
-
-  #isIncluded(node: SelectionNode): boolean {
-    if (!node.directives?.length) return true;
-    this.hasConditions = true;
-    const conditionOf = (directive: GraphQLDirective) =>
-      getDirectiveValues(directive, node, this.variables)?.['if'];
+  /** Fields by their response key, without those that @skip and @include leave out. */
+  #collect(nodes: readonly WithSelections[], type: GraphQLObjectType) {
+    const { schema, variables } = this;
     try {
-      if (conditionOf(GraphQLSkipDirective) === true) return false;
-      return conditionOf(GraphQLIncludeDirective) !== false;
+      return [
+        ...collectSubfields(
+          schema,
+          this.#fragments,
+          variables,
+          type,
+          nodes as FieldNode[],
+        ).values(),
+      ];
     } catch (error) {
       // Execution fails on this condition too.
-      if (error instanceof GraphQLError) return false;
+      if (error instanceof GraphQLError) return [];
       throw error;
     }
   }
@@ -205,8 +167,7 @@ class Planner {
     const type = field && getNamedType(field.type);
     // A value, or introspection, whose nested lists graphql-js limits itself.
     if (!field || !isCompositeType(type)) return [];
-    const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-    return { field, node, below: this.planSets(sets, type) };
+    return { field, node, below: this.planSets(nodes, type) };
   }
 }
 

@@ -35,7 +35,7 @@ import {
   overLimit,
   subscriptionsNotSupported,
 } from '../errors.ts';
-import { type Cost, type Counted, countCost } from './cost.ts';
+import { type Cost, type Countable, type Counted, countCost } from './cost.ts';
 
 /** More than a screen of an app needs. The worst document is refused or validated within 0.1 s. */
 const limits = {
@@ -126,10 +126,7 @@ const errorOptionsOf = ({ graphqlIntrospection }: LimitConfig) => ({
   hideSuggestions: !graphqlIntrospection,
 });
 
-interface Executable {
-  readonly document: DocumentNode;
-  readonly node: OperationDefinitionNode;
-}
+type Executable = Omit<Countable, 'variables'>;
 
 interface Measured {
   readonly cost: Cost | undefined;
@@ -141,12 +138,12 @@ interface Measured {
 export function measure(
   schema: GraphQLSchema,
   config: LimitConfig,
-  { document, node }: Executable,
+  { document, node, text }: Executable,
   given: Record<string, unknown>,
 ): Measured {
   const { errors, coerced } = coerceVariables(schema, config, node, given);
   if (errors) return { cost: undefined, errors };
-  const cost = countCost(schema, config, { document, node, variables: coerced });
+  const cost = countCost(schema, config, { document, node, text, variables: coerced });
   const error = findExcess(config, cost);
   return { cost, errors: error ? [error] : [] };
 }
