@@ -68,13 +68,6 @@ export const operationNotFound = () =>
     'Could not determine what operation to execute.',
   );
 
-export const mutationNeedsPost = () =>
-  refusedOperation(
-    405,
-    'BAD_REQUEST',
-    'Can only perform a mutation operation from a POST request.',
-  );
-
 /** 400, but 200 for the legacy media type application/json. */
 const invalid = { spec: true, status: 400 };
 
