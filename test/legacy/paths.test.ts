@@ -1,4 +1,7 @@
 // LEGACY_PATHS: what this gateway does not serve goes to the old service, in every mode but off.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { sendRaw } from '../support/http/raw-http.ts';
 import { type ScriptedService, startScriptedService } from '../support/legacy/scripted-service.ts';
@@ -174,6 +177,25 @@ describe('LEGACY_MODE=fallback', () => {
     expect(status).toBe(501);
     expect(answer).toContain('WebSocket connections are not forwarded');
   });
+});
+
+test('a path of REST_DOCUMENTS outside of /api/ follows the mode, as the listing does', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-legacy-paths-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const REST_DOCUMENTS = join(folder, 'rest.graphql');
+  const text =
+    'query Looks @route(path: "/v2/looks/") { page: outfits { count results { likes } } }';
+  writeFileSync(REST_DOCUMENTS, text);
+  for (const [LEGACY_MODE, expected] of [
+    ['shadow', 'legacy'],
+    ['mirror', 'gateway'],
+  ] as const) {
+    const gateway = await open({ LEGACY_MODE, REST_DOCUMENTS });
+    for (const target of ['/v2/looks/', '/api/outfits/']) {
+      expect((await send(gateway, 'GET', target)).servedBy).toBe(expected);
+    }
+    expect((await send(gateway, 'DELETE', '/v2/looks/7/')).servedBy).toBe('gateway');
+  }
 });
 
 test('LEGACY_HOST replaces Host, and X-Forwarded-Host keeps the one of the client', async () => {
