@@ -183,17 +183,6 @@ test.each(rules)(
   },
 );
 
-test('a token that expires while its operations go on ends the stream, or the connection with 4403', async () => {
-  const gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
-  onTestFinished(gateway.close);
-  const base = await baseOfApp(gateway.app);
-  const { send, subscribe, next, closed } = await openSocket(base, await signIn(userId, 2));
-  send({ type: 'connection_init' });
-  await next();
-  subscribe('1', 'subscription { outfits { count } }');
-  expect(await closed).toEqual([4403, 'Forbidden']);
-});
-
 test.each(['events', 'socket'] as const)(
   'a live answer over %s that ends for another client before it is there is TOO_MANY_STREAMS',
   async (transport) => {
