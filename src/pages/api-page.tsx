@@ -1,5 +1,5 @@
 // The page of a REST answer, as in the browsable API of Django REST Framework: the request, and the response.
-import { messagesOf, type PageProperties, Problem, reasonOf } from './parts/answer.tsx';
+import { type PageProperties, Problem, reasonOf } from './parts/answer.tsx';
 import { Layout } from './parts/layout.tsx';
 import { Pagination } from './parts/list.tsx';
 import { JsonView, shownText, webAddressOf } from './parts/text.tsx';
@@ -17,7 +17,8 @@ export function ApiPage(properties: PageProperties) {
     <Layout site={site} title={isWrong ? `${reason} – ${name}` : name} path={route?.path}>
       <h1>{isWrong ? reason : name}</h1>
       {isWrong ? (
-        <Problem {...properties} messages={messagesOf(json)} />
+        // The JSON has the sentences.
+        <Problem {...properties} messages={[]} />
       ) : (
         <p class="lead">{route?.description}</p>
       )}
@@ -25,7 +26,7 @@ export function ApiPage(properties: PageProperties) {
         <code class="request">
           {method} {shownText(target)}
         </code>
-        <strong class={isWrong ? 'wrong' : 'right'}>{reason}</strong>
+        {!isWrong && <strong class="right">{reason}</strong>}
         {pictures && !isWrong && <a href={`${site.root}${pictures}${query}`}>As a page</a>}
         {graphiql && <a href={graphiql}>In GraphiQL</a>}
         {(next !== undefined || previous !== undefined) && (
