@@ -42,7 +42,7 @@ DECLARE
 BEGIN
   PERFORM FROM users WHERE id = ANY (given) ORDER BY id FOR NO KEY UPDATE;
   DELETE FROM attached_problems WHERE kind = 'users' AND id = ANY (given);
-  INSERT INTO attached_problems SELECT 'users', id, 0, problem FROM ({users}) s WHERE id = ANY (given) AND problem IS NOT NULL;
+  INSERT INTO attached_problems SELECT 'users', id, 0, problem FROM ({users}) s WHERE id = ANY (given) AND problem IS NOT NULL ON CONFLICT DO NOTHING;
   WITH added AS (
     INSERT INTO users (id, {user_columns})
     SELECT id, {user_columns} FROM ({users}) s WHERE id = ANY (given) AND problem IS NULL AND NOT EXISTS (SELECT FROM users u WHERE u.id = s.id)
@@ -64,7 +64,7 @@ DECLARE
 BEGIN
   PERFORM FROM outfits WHERE id = ANY (given) ORDER BY id FOR NO KEY UPDATE;
   DELETE FROM attached_problems WHERE kind = 'outfits' AND id = ANY (given);
-  INSERT INTO attached_problems SELECT 'outfits', id, coalesce(needed_user_id, 0), problem FROM ({outfits}) s WHERE id = ANY (given) AND problem IS NOT NULL;
+  INSERT INTO attached_problems SELECT 'outfits', id, coalesce(needed_user_id, 0), problem FROM ({outfits}) s WHERE id = ANY (given) AND problem IS NOT NULL ON CONFLICT DO NOTHING;
   gone := ARRAY(SELECT id FROM outfits o WHERE id = ANY (given) AND NOT EXISTS (SELECT FROM ({outfits}) s WHERE s.id = o.id AND s.id = ANY (given)));
   IF gone <> '{}' THEN
     -- Not left to foreign keys and triggers, which do not fire in logical replication.

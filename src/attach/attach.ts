@@ -6,7 +6,7 @@ import { sqlStateOf } from '../database/errors.ts';
 import { inTransaction, retryDeadlocks } from '../database/transaction.ts';
 import { OperatorError } from '../errors.ts';
 import { applyPendingChanges } from '../outfits/counts.ts';
-import { attachedMapping } from './attachment.ts';
+import { attachedMapping, retryProblems } from './attachment.ts';
 import type { Kind } from './columns.ts';
 import { type Comparison, compare, type Difference } from './compare.ts';
 import type { Mapping } from './mapping.ts';
@@ -124,7 +124,7 @@ export async function attach(
     await runScript(pool, script, statements.tables[nth]?.name ?? '');
   }
   await copy(pool, mapping, statements, options);
-  await retryDeadlocks(pool, (client) => client.query(retryProblems));
+  await retryDeadlocks(pool, (client) => client.query(retryProblems(2_147_483_647)));
   return mend(pool, mapping, statements, options);
 }
 
@@ -207,9 +207,6 @@ function saveRows(
     await client.query(`SELECT attached_save(${given}, NULL, NULL)`, [rows.map((row) => row.id)]);
   });
 }
-
-const retryProblems = `SELECT attached_save(array_agg(id) FILTER (WHERE kind = 'users'), array_agg(id) FILTER (WHERE kind = 'outfits'),
-  array_agg(id) FILTER (WHERE kind = 'likes'), array_agg(user_id) FILTER (WHERE kind = 'likes')) FROM attached_problems`;
 
 /** Compares, and carries over what differs, until nothing does. @returns the last comparison */
 async function mend(

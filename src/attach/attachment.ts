@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { commandText } from '../package.ts';
-import { checkTriggers } from './compare.ts';
+import { checkTriggers, readSubscriptions } from './compare.ts';
 import { checkMapping, type Mapping } from './mapping.ts';
 
 export async function attachedMapping(pool: Pick<pg.Pool, 'query'>): Promise<Mapping | undefined> {
@@ -12,6 +12,13 @@ export async function attachedMapping(pool: Pick<pg.Pool, 'query'>): Promise<Map
   const stored = (await pool.query('SELECT mapping FROM attachment')).rows[0]?.mapping;
   return stored && checkMapping(stored, 'The mapping of the attached tables');
 }
+
+/** Tries again what could not be carried over: of two transactions at the same time, neither may have seen what it needed. */
+export const retryProblems = (most: number) => `
+  SELECT attached_save(array_agg(id) FILTER (WHERE kind = 'users'), array_agg(id) FILTER (WHERE kind = 'outfits'),
+    array_agg(id) FILTER (WHERE kind = 'likes'), array_agg(user_id) FILTER (WHERE kind = 'likes'))
+  FROM (SELECT * FROM attached_problems WHERE id <> 0 AND NOT current_setting('transaction_read_only')::boolean ORDER BY random() LIMIT ${most}) p`;
+const retriedAtOnce = 1_000;
 
 /** Milliseconds between two looks. */
 const interval = 1_000;
@@ -28,6 +35,8 @@ const announcements = {
 export class Attachment {
   #mapping: Mapping | undefined;
   #problems = 0;
+  /** Seconds since the last message of a subscription to the old tables; undefined: there is none. */
+  lag: number | undefined;
   #looks = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -68,6 +77,7 @@ export class Attachment {
     this.#announced = writer;
     if (!this.#mapping) {
       this.#problems = 0;
+      this.lag = undefined;
       return;
     }
     // Of transactions of other isolation levels.
@@ -75,7 +85,9 @@ export class Attachment {
       'SELECT attached_carry(xid) FROM (SELECT DISTINCT xid FROM attached_changes WHERE NOT current_setting($1)::boolean ORDER BY xid LIMIT 100) left_over',
       ['transaction_read_only'],
     );
+    this.lag = (await readSubscriptions(this.pool, this.#mapping)).lag;
     if (this.#looks++ % triggerLooks !== 0) return;
+    await this.pool.query(retryProblems(retriedAtOnce));
     const { rows } = await this.pool.query('SELECT count(*)::int AS number FROM attached_problems');
     const triggers = await checkTriggers(this.pool, this.#mapping);
     const problems = rows[0].number + triggers.length;

@@ -88,6 +88,26 @@ function findDifferences({ rows, hasNumber, hasLikes }: Statements): string[] {
   ];
 }
 
+/** Subscriptions to the old tables: what is wrong, and seconds since the last message of the one that is furthest behind. */
+export async function readSubscriptions(
+  client: Pick<pg.Pool, 'query'>,
+  mapping: Mapping,
+): Promise<{ readonly sentences: string[]; readonly lag: number | undefined }> {
+  const { rows } = await client.query<{ sentence: string | null; lag: number | null }>(
+    `SELECT CASE WHEN NOT s.subenabled THEN format('the subscription %s is disabled', s.subname)
+       WHEN a.pid IS NULL THEN format('the subscription %s is not running', s.subname)
+       WHEN r.srsubstate <> 'r' THEN format('the subscription %s has not copied %s yet', s.subname, r.srrelid::regclass) END AS sentence,
+       extract(epoch FROM clock_timestamp() - a.last_msg_receipt_time)::float8 AS lag
+     FROM pg_subscription_rel r JOIN pg_subscription s ON s.oid = r.srsubid
+     LEFT JOIN pg_stat_subscription a ON a.subid = s.oid AND a.relid IS NULL
+     WHERE r.srrelid IN (SELECT to_regclass(name) FROM unnest($1::text[]) AS name)`,
+    [watchedTables(mapping).map(({ name }) => name)],
+  );
+  const sentences = [...new Set(rows.flatMap(({ sentence }) => sentence ?? []))];
+  const lags = rows.flatMap(({ lag }) => lag ?? []);
+  return { sentences, lag: lags.length > 0 ? Math.max(0, ...lags) : undefined };
+}
+
 /** Triggers that are missing, off, or fire in other sessions than they should; one sentence for each. */
 export async function checkTriggers(
   client: Pick<pg.Pool, 'query'>,
@@ -113,5 +133,6 @@ export async function checkTriggers(
      ORDER BY 1`,
     [JSON.stringify(wanted)],
   );
-  return rows.map(({ sentence }) => sentence);
+  const { sentences } = await readSubscriptions(client, mapping);
+  return [...rows.map(({ sentence }) => sentence), ...sentences];
 }

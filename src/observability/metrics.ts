@@ -196,7 +196,15 @@ export class Metrics {
     );
   }
 
-  followAttachment(attachment: { readonly problems: number }): void {
+  followAttachment(attachment: {
+    readonly problems: number;
+    readonly lag: number | undefined;
+  }): void {
+    this.#gauge(
+      'gateway_attached_lag_seconds',
+      'Time since the last message of a subscription to the attached tables; nothing without one.',
+      () => (attachment.lag === undefined ? [] : [[{}, attachment.lag]]),
+    );
     this.#gauge(
       'gateway_attached_problems',
       'Rows of the attached tables that are not carried over, and triggers on them that are missing or off.',

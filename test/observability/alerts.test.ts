@@ -32,7 +32,7 @@ beforeAll(async () => {
   gateway = await openGateway('PostgreSQL', rowsOf(records()));
   const metrics = new Metrics(gateway.database);
   metrics.followCounts({ wrongCounts: 0, pendingSeconds: 0 });
-  metrics.followAttachment({ problems: 0 });
+  metrics.followAttachment({ problems: 0, lag: 1 });
   metrics.timeWebhook()('accepted', 0.01);
   const standby = { name: 'standby:5432', problem: undefined } as Replicas['standbys'][number];
   metrics.followReplicas({

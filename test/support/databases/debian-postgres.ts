@@ -13,8 +13,8 @@ export const programs = `${versions}/${version}/bin`;
 /** CI installs it; elsewhere it may be missing. */
 export const isInstalled = existsSync(`${programs}/initdb`) && existsSync(`${programs}/pg_dump`);
 
-/** Starts it on a free port, in a folder of its own that goes with it. */
-export async function startDebianPostgres() {
+/** Starts it on a free port, in a folder of its own that goes with it. @param settings more options of postgres */
+export async function startDebianPostgres(settings = '') {
   const folder = makeDatabaseFolder('debian');
   const port = await findFreePort();
   // It refuses to run as root.
@@ -26,7 +26,7 @@ export async function startDebianPostgres() {
   };
   chmodSync(folder, 0o777);
   asServer('initdb', '-A', 'trust', '-U', 'postgres', '--encoding=UTF8', '--locale=C');
-  const options = `-p ${port} -k ${folder} -c max_connections=200 -c max_prepared_transactions=10`;
+  const options = `-p ${port} -k ${folder} -c max_connections=200 -c max_prepared_transactions=10 ${settings}`;
   asServer('pg_ctl', '-w', '-o', options, '-l', `${folder}/log`, 'start');
   return {
     port,
