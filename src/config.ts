@@ -154,6 +154,7 @@ const settings = {
     legacySample: setting('LEGACY_SAMPLE', decimal(0, 100), 10),
     legacyPaths: setting('LEGACY_PATHS', pathPrefixes, ['/api/']),
     legacyHost: setting('LEGACY_HOST', hostAndPort, undefined),
+    legacyRecheck: quantitySetting('LEGACY_RECHECK', duration('0', '1h'), '2m'),
     legacyAccept: setting('LEGACY_ACCEPT', differences, []),
     legacyTimeout: quantitySetting('LEGACY_TIMEOUT', duration('1s', '80s'), '30s'),
   }),

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino';
 import { type Config, findWriteObstacle } from '../config.ts';
 import { migrate } from '../database/migrations.ts';
-import { type PortReservation, reservePort, urlOf } from '../http/server/server.ts';
+import { checkAddress, urlOf } from '../http/server/server.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
 import { version } from '../package.ts';
 import { connectAndSeed, type Gateway } from './connect-and-seed.ts';
@@ -10,18 +10,13 @@ import { explainListenError, fail } from './exit.ts';
 import { logShutdown, openLog, openResources, type Resources } from './resources.ts';
 import { closeOnSignal, isShuttingDown, switchLevelOnSignal } from './signals.ts';
 
-interface Ports {
-  readonly main: PortReservation;
-  readonly metrics: PortReservation | undefined;
-}
-
 export async function start(config: Config): Promise<void> {
   const log = await openLog(config);
   switchLevelOnSignal(log);
   log.info({ version }, `Outfit gateway ${version}`);
 
   // The cheap checks first: a wrong address fails at once, a new embedded database takes seconds.
-  const ports = await reservePorts(config);
+  const port = await checkAddresses(config);
   if (config.databaseUrl === undefined && config.trustedDocuments !== undefined) {
     await (await import('../app.ts')).checkTrustedDocuments(config.trustedDocuments, config);
   }
@@ -32,8 +27,8 @@ export async function start(config: Config): Promise<void> {
   });
   void resources.database.failed.then((error) => fail(error, config.logFormat));
   try {
-    const gateway = await buildGateway(config, resources, ports.main, log);
-    const metricsPort = await listen(gateway, config, ports, log);
+    const gateway = await buildGateway({ ...config, port }, resources, log);
+    const metricsPort = await listen(gateway, config, log);
     log.info(describeWriting(config, gateway.writer));
     const { legacyMode, legacyPaths, legacyUrl } = config;
     if (legacyMode.kind !== 'off') {
@@ -42,7 +37,7 @@ export async function start(config: Config): Promise<void> {
         `paths below ${legacyPaths.join(' and ')} that are not served here go to the old service`,
       );
     }
-    logAddresses(log, config, ports.main.url, metricsPort);
+    logAddresses(log, config, urlOf(config.host, port), metricsPort);
     if (gateway.isAway()) log.warn('these answer 503 until the database can be used');
   } catch (error) {
     if (!isShuttingDown()) await resources.close();
@@ -50,47 +45,40 @@ export async function start(config: Config): Promise<void> {
   }
 }
 
-async function reservePorts({ host, port, metricsPort }: Config): Promise<Ports> {
-  const reserve = (number: number) => explainListenError(reservePort({ host, port: number }));
-  const main = await reserve(port);
-  return { main, metrics: metricsPort === undefined ? undefined : await reserve(metricsPort) };
+/** @returns the port of the gateway */
+async function checkAddresses({ host, port, metricsPort }: Config): Promise<number> {
+  if (metricsPort) await explainListenError(checkAddress({ host, port: metricsPort }));
+  return explainListenError(checkAddress({ host, port }));
 }
 
-async function buildGateway(
-  config: Config,
-  resources: Resources,
-  { port, url }: PortReservation,
-  log: Logger,
-): Promise<Gateway> {
+async function buildGateway(config: Config, resources: Resources, log: Logger): Promise<Gateway> {
   const { database } = resources;
   const onApply = (name: string) => log.info(`applying migration ${name}`);
   if (database.kind === 'embedded') await migrate(database.pool, onApply);
   const startup = await connectAndSeed(database, config, log);
-  const mediaUrl = startup.drawsPictures ? `${config.publicUrl ?? url}/media` : config.mediaUrl;
+  const { host, port, publicUrl = urlOf(host, port) } = config;
+  const mediaUrl = startup.drawsPictures ? `${publicUrl}/media` : config.mediaUrl;
   const { openService } = await import('./service.ts');
-  return openService({ ...config, mediaUrl, port }, resources, startup, log);
+  return openService({ ...config, mediaUrl }, resources, startup, log);
 }
 
-/** Returns the port of the metrics, if they have one. */
+/** Listens last: a connection that is accepted is answered. @returns the port of the metrics, if they have one */
 async function listen(
   gateway: Gateway,
-  { host }: Config,
-  ports: Ports,
+  { host, metricsPort }: Config,
   log: Logger,
 ): Promise<number | undefined> {
   const { measured } = gateway;
-  await ports.metrics?.release();
   const metricsServer =
-    measured &&
-    ports.metrics &&
-    (await explainListenError(serveMetrics(measured, { host, port: ports.metrics.port })));
+    measured && metricsPort !== undefined
+      ? await explainListenError(serveMetrics(measured, { host, port: metricsPort }))
+      : undefined;
   closeOnSignal(async (reason) => {
     logShutdown(log, reason);
     // SIGINT comes from a terminal: no load balancer watches the readiness.
     await gateway.close(reason !== 'SIGINT');
     metricsServer?.close();
   });
-  await ports.main.release();
   await gateway.listen();
   return metricsServer?.port;
 }
@@ -109,10 +97,15 @@ function describeWriting(config: Config, writer: Gateway['writer']): string {
     case undefined:
       if (writer === 'old service')
         return 'writing is not possible: the old service writes its tables';
-      return config.authWebhookUrl === undefined
-        ? 'writing is possible with a bearer token'
-        : 'writing is possible with a credential that AUTH_WEBHOOK_URL accepts';
+      return `writing is possible with ${writersOf(config).join(', or ')}`;
   }
+}
+
+function writersOf({ authJwksUrl, authJwtSecret, authWebhookUrl }: Config): string[] {
+  return [
+    ...((authJwksUrl ?? authJwtSecret) ? ['a bearer token'] : []),
+    ...(authWebhookUrl ? ['a credential that AUTH_WEBHOOK_URL accepts'] : []),
+  ];
 }
 
 /** @param url address of the gateway for this machine */

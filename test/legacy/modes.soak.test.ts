@@ -28,7 +28,12 @@ beforeEach(async () => {
 afterEach(() => legacy.close());
 
 async function open(settings: Record<string, string>, options = {}): Promise<ListeningGateway> {
-  const usual = { AUTH_JWT_SECRET: secret, LEGACY_TIMEOUT: '1s', LEGACY_SAMPLE: '0' };
+  const usual = {
+    AUTH_JWT_SECRET: secret,
+    LEGACY_TIMEOUT: '1s',
+    LEGACY_SAMPLE: '0',
+    LEGACY_RECHECK: '0',
+  };
   const gateway = await openBefore('PostgreSQL', legacy.base, { ...usual, ...settings }, options);
   onTestFinished(() => gateway.close());
   return gateway;
@@ -178,7 +183,8 @@ describe('who may write', () => {
     const response = await publish(gateway, headers);
     expect([response.status, servedBy(response)]).toEqual([201, 'legacy']);
     expect(legacy.records.at(-1)?.title).toBe('new');
-    expect(legacy.requests.at(-1)?.body.toString()).toBe(JSON.stringify(outfit));
+    const forwarded = legacy.requests.find(({ method }) => method === 'POST');
+    expect(forwarded?.body.toString()).toBe(JSON.stringify(outfit));
     const refused = { status: 403, code: 'LEGACY_OWNS_WRITES', side: 'gateway' };
     expect(await ask(gateway, like, headers)).toMatchObject(refused);
     const { length: count } = records();
@@ -328,6 +334,71 @@ describe('what is compared', () => {
     expect(lines()).toMatchObject([{ theirs, ours, suppressed: 0 }]);
     expect(text()).not.toContain('spoilt');
     expect(text()).not.toContain(authorization);
+  });
+
+  describe('a difference that data can cause is compared again after LEGACY_RECHECK', () => {
+    const wait = { LEGACY_RECHECK: '2s' };
+    /** Until it is compared for the first time, which counts nothing. */
+    const firstLook = () => new Promise((resolve) => setTimeout(resolve, 700));
+    const rename = (id: number, title: string) =>
+      Object.assign(legacy.records.find((record) => record.id === id) ?? {}, { title });
+    const renameHere = ({ database }: ListeningGateway, id: number, title: string) =>
+      database.pool.query('UPDATE outfits SET title = $2 WHERE id = $1', [id, title]);
+
+    test.each(['shadow', 'canary:100'])(
+      'and is stale in %s when the next round has brought it, which is not logged',
+      async (mode) => {
+        const { gateway, comparisons, differences, lines } = await openComparing(mode, wait);
+        rename(44, 'Renamed');
+        await read(gateway);
+        await firstLook();
+        await renameHere(gateway, 44, 'Renamed');
+        await expect.poll(comparisons, { timeout: 10_000 }).toEqual({ 'outcome="stale"': 1 });
+        expect([await differences(), lines()]).toEqual([{}, []]);
+        expect(legacy.requests.length).toBe(2);
+      },
+    );
+
+    test('and is stale while the data goes on changing, but reported when it stays', async () => {
+      const { gateway, comparisons, differences, lines } = await openComparing('shadow', wait);
+      rename(44, 'First');
+      await read(gateway);
+      await firstLook();
+      await renameHere(gateway, 44, 'First');
+      rename(44, 'Second');
+      await expect.poll(comparisons, { timeout: 10_000 }).toEqual({ 'outcome="stale"': 1 });
+      await read(gateway);
+      const both = { 'outcome="stale"': 1, 'outcome="different"': 1 };
+      await expect.poll(comparisons, { timeout: 10_000 }).toEqual(both);
+      expect(Object.keys(await differences())).toEqual([
+        expect.stringMatching(/^kind="value",.*accepted="false"$/),
+      ]);
+      expect(lines()).toHaveLength(1);
+    });
+
+    test('and one that only code can cause is reported at once', async () => {
+      const { gateway, comparisons } = await openComparing('shadow', { LEGACY_RECHECK: '1h' });
+      await read(gateway, '/api/outfits/?ordering=title');
+      await expect.poll(comparisons).toEqual({ 'outcome="different"': 1 });
+    });
+
+    test('and what is written here is stale in mirror, without a wait', async () => {
+      const settings = { LEGACY_RECHECK: '1h', LEGACY_ACCEPT: 'previous-page-1,header' };
+      const { gateway, comparisons, lines } = await openComparing('mirror', settings);
+      const created = await publish(gateway, await signIn(1));
+      const { id } = (await created.json()) as { id: number };
+      await gateway.database.pool.query(
+        "UPDATE outfits SET title = 'x', modified = 1 WHERE id = 29",
+      );
+      await gateway.database.pool.query('UPDATE outfit_like_counts SET likes = 77 WHERE id = 31');
+      legacy.hasDetails = true;
+      const targets = ['', '?page=2', '29/', '31/', `${id}/`, '?ordering=-like_count'];
+      for (const [index, target] of targets.entries()) {
+        await read(gateway, `/api/outfits/${target}`);
+        await expect.poll(comparisons).toEqual({ 'outcome="stale"': index + 1 });
+      }
+      expect(lines()).toEqual([]);
+    });
   });
 
   test.each(sides)(

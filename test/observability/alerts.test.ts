@@ -43,9 +43,20 @@ beforeAll(async () => {
     ) as Replicas['primaryReads'],
     replicationLag: () => 0,
   });
-  const settings = { LEGACY_URL: legacy.base, LEGACY_MODE: 'mirror', LEGACY_SAMPLE: '100' };
-  const { legacyMode, legacySample, legacyUrl } = readConfig(settings);
-  const modes = { legacyMode, legacySample, legacyUrl, unknownParameters: 'log' } as const;
+  const settings = {
+    LEGACY_URL: legacy.base,
+    LEGACY_MODE: 'mirror',
+    LEGACY_SAMPLE: '100',
+    LEGACY_RECHECK: '0',
+  };
+  const { legacyMode, legacyRecheck, legacySample, legacyUrl } = readConfig(settings);
+  const modes = {
+    legacyMode,
+    legacyRecheck,
+    legacySample,
+    legacyUrl,
+    unknownParameters: 'log',
+  } as const;
   app = await buildApp({ ...gateway.config, ...modes }, gateway.database, { metrics });
   const base = await app.listen({ port: 0, host: '127.0.0.1' });
   const ask = async (path: string) => (await fetch(`${base}${path}`)).bytes();

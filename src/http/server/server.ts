@@ -1,4 +1,4 @@
-// The HTTP server: timeouts of slow clients, methods, expectations, listening, port reservation.
+// The HTTP server: timeouts of slow clients, methods, expectations, listening.
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import {
@@ -10,6 +10,7 @@ import {
 } from 'node:http';
 import {
   type AddressInfo,
+  connect,
   createServer as createTcpServer,
   isIPv6,
   type Server as TcpServer,
@@ -60,11 +61,35 @@ export function createServer(listener: RequestListener): Server {
     expecting.add(response);
     server.emit('request', request, response);
   });
+  closeQuietly(server);
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
     server.emit('clientError', unknownMethod(), socket);
   });
   return server;
+}
+
+/** Milliseconds of a turn of the event loop in which next to nothing can have connected. */
+const quietTurn = 0.5;
+const maxTurns = 200;
+
+/**
+ * Ends listening right after a turn of the event loop that accepted what waited: the system resets connections that nobody
+ * has accepted, and no proxy sends the write of such a client again.
+ */
+function closeQuietly(server: TcpServer): void {
+  const close = server.close.bind(server);
+  server.close = (callback) => {
+    const closeAfterTurn = (turns: number) => {
+      const begun = performance.now();
+      setImmediate(() => {
+        if (performance.now() - begun < quietTurn || turns === maxTurns) close(callback);
+        else closeAfterTurn(turns + 1);
+      });
+    };
+    setImmediate(closeAfterTurn, 0);
+    return server;
+  };
 }
 
 /** Responses to requests with `Expect: 100-continue`. */
@@ -102,6 +127,7 @@ export async function listen(
     const server = createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
       app.server.emit('connection', socket),
     );
+    closeQuietly(server);
     server.listen(main.port, address, backlog);
     // The second address may not exist, or be in use.
     await once(server, 'listening')
@@ -111,27 +137,26 @@ export async function listen(
   return url;
 }
 
-export interface PortReservation {
-  readonly port: number;
-  /** The address as a URL, for this machine. */
-  readonly url: string;
-  release(): Promise<void>;
-}
-
-/** Holds the port, a free one for 0, until it is released: no other process can take it. */
-export async function reservePort({ host, port }: Address): Promise<PortReservation> {
-  // Early clients are disconnected, as if nothing listened yet.
-  const holder = createTcpServer((socket) => socket.destroy());
-  holder.listen(port, host);
-  await once(holder, 'listening');
-  const { port: chosen } = holder.address() as AddressInfo;
-  return {
-    port: chosen,
-    url: urlOf(host, chosen),
-    release: async () => {
-      await once(holder.close(), 'close');
-    },
-  };
+/**
+ * Checks that the address is of this machine, and that nothing listens there, before a database is opened. Accepts no
+ * connection: a client that is refused goes to another gateway, one that is cut off may lose a write.
+ * @returns the port; a free one for 0
+ */
+export async function checkAddress({ host, port }: Address): Promise<number> {
+  const probe = createTcpServer().listen(0, host);
+  await once(probe, 'listening');
+  const { port: free } = probe.address() as AddressInfo;
+  await once(probe.close(), 'close');
+  if (port === 0) return free;
+  const socket = connect({ host, port });
+  const isUsed = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  );
+  socket.destroy();
+  if (!isUsed) return port;
+  const message = `listen EADDRINUSE: address already in use ${host}:${port}`;
+  throw Object.assign(new Error(message), { code: 'EADDRINUSE' });
 }
 
 export function urlOf(host: string, port: number): string {

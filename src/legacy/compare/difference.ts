@@ -19,6 +19,15 @@ export const kindMeanings = {
 export type Kind = keyof typeof kindMeanings;
 export const kinds = Object.keys(kindMeanings) as readonly Kind[];
 
+/** Kinds that a change of the data between two answers can cause. */
+export const transientKinds: ReadonlySet<Kind> = new Set([
+  'status',
+  'header',
+  'value',
+  'records',
+  'body',
+]);
+
 export interface Difference {
   readonly kind: Kind;
   /** A header, or a path in the body such as `results.likes`; never a value, because it is logged. */

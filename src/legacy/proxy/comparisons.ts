@@ -6,7 +6,12 @@ import { hasBody } from '../../http/headers.ts';
 import { clientOf } from '../../observability/clients.ts';
 import { createLogThrottle } from '../../observability/log.ts';
 import { compareAnswers } from '../compare/compare.ts';
-import { type Accepted, isAccepted } from '../compare/difference.ts';
+import {
+  type Accepted,
+  type Difference,
+  isAccepted,
+  transientKinds,
+} from '../compare/difference.ts';
 import { bufferAnswer, NotComparable, refuseLarge } from './answer-buffer.ts';
 import { ComparisonBudget } from './comparison-budget.ts';
 import { InnerApp, type InnerRequest } from './inner-app.ts';
@@ -15,6 +20,10 @@ import type { LegacyMetrics, Outcome } from './metrics.ts';
 interface ComparisonOptions {
   readonly sample: number;
   readonly accepted: Accepted;
+  /** Milliseconds after which what differs is compared again; 0: never. */
+  readonly recheck: number;
+  /** Whether the data is written here, and the old service stays as it was. */
+  readonly isOwner: boolean;
   readonly legacyUrl: string;
   /** Base of the links of this gateway; undefined: that of the request. */
   readonly publicUrl: string | undefined;
@@ -51,15 +60,28 @@ const maxBuffered = 32;
 const maxSeconds = 5;
 const maxAddress = 300;
 const maxLogged = 10;
+/** Comparisons that are repeated later: each holds the headers of its request. */
+const maxPending = 200;
+/** Milliseconds until a comparison is tried again that was over the budget. */
+const retryInterval = 1_000;
 /** Routes that the old service does not have. */
 const ownDocuments = /^\/api\/(?:docs|openapi\.json)(?:\/|$)/;
 
-/** Differences are not rechecked: replication lag of an import shows as values that differ. */
+/** What one comparison is about. */
+export interface Compared {
+  readonly request: SampledRequest;
+  /** Asks the old service. Rejects with NotComparable, or without an answer. */
+  readonly readAgain: () => Promise<Answer>;
+  /** What differed at the first comparison. */
+  readonly before?: ReadonlySet<string>;
+}
+
 export class Comparisons {
   readonly #budget = new ComparisonBudget();
   readonly #logThrottle = createLogThrottle(false);
   #own: InnerApp | undefined;
   #buffered = 0;
+  readonly #pending = new Set<NodeJS.Timeout>();
 
   constructor(private readonly options: ComparisonOptions) {}
 
@@ -69,6 +91,7 @@ export class Comparisons {
   }
 
   async close(): Promise<void> {
+    for (const timer of this.#pending) clearTimeout(timer);
     await this.#own?.close();
   }
 
@@ -93,7 +116,7 @@ export class Comparisons {
 
   /** Buffers and compares an answer that is forwarded. Never rejects. @param signal aborted when the client leaves */
   async compareForwarded(
-    request: SampledRequest,
+    compared: Compared,
     answer: IncomingMessage,
     signal: AbortSignal,
   ): Promise<void> {
@@ -103,21 +126,39 @@ export class Comparisons {
       const theirs = await bufferAnswer(answer, maxSeconds).finally(() => {
         this.#buffered -= 1;
       });
-      await this.compare(request, async () => theirs);
+      await this.compare(compared, async () => theirs);
     } catch (error) {
       const isSkipped = signal.aborted || error instanceof NotComparable;
       this.count(isSkipped ? 'skipped' : 'unreachable');
     }
   }
 
-  /** Never rejects. @param readTheirs rejects with NotComparable, or without an answer */
-  async compare(request: SampledRequest, readTheirs: () => Promise<Answer>): Promise<void> {
-    if (!this.#budget.tryAcquire()) return this.count('dropped');
-    this.count(await this.#outcomeOf(request, readTheirs));
+  /** Never rejects. @param readTheirs gives the answer of the old service */
+  async compare(compared: Compared, readTheirs = compared.readAgain): Promise<void> {
+    if (!this.#budget.tryAcquire()) {
+      if (compared.before) this.#compareLater(compared, retryInterval);
+      else this.count('dropped');
+      return;
+    }
+    const found = await this.#find(compared.request, readTheirs);
     this.#budget.release();
+    if (typeof found === 'string') this.count(found);
+    else this.#judge(compared, found);
   }
 
-  async #outcomeOf(request: SampledRequest, readTheirs: () => Promise<Answer>): Promise<Outcome> {
+  #compareLater(compared: Compared, delay: number): void {
+    const timer = setTimeout(() => {
+      this.#pending.delete(timer);
+      void this.compare(compared);
+    }, delay).unref();
+    this.#pending.add(timer);
+  }
+
+  /** The differences, or why there is nothing to compare. */
+  async #find(
+    request: SampledRequest,
+    readTheirs: () => Promise<Answer>,
+  ): Promise<Difference[] | Outcome> {
     let failed: Outcome = 'unreachable';
     try {
       const theirs = await readTheirs();
@@ -128,35 +169,59 @@ export class Comparisons {
       if (!ours || ours.statusCode === 503) return 'failed';
       refuseLarge(ours.rawPayload);
       const answer = toAnswer(ours.statusCode, ours.headers, ours.rawPayload);
-      return this.#budget.charge(() => this.#report(request, theirs, answer));
+      return this.#budget.charge(() => this.#compare(request, theirs, answer));
     } catch (error) {
       return error instanceof NotComparable ? 'skipped' : failed;
     }
   }
 
-  /** Counts and logs the differences. */
-  #report(request: SampledRequest, theirs: Answer, ours: Answer): Outcome {
-    const { method, headers, protocol, host, target, route, client } = request;
-    const { accepted, legacyUrl, publicUrl, metrics, log } = this.options;
+  /** Reports what differs, now or when it differs in the same way later: until then one side may have been behind. */
+  #judge(compared: Compared, found: readonly Difference[]): void {
+    const { before, request } = compared;
+    const { accepted, recheck, isOwner } = this.options;
+    const different = found.filter((difference) => !isAccepted(accepted, difference));
+    const others = found.filter((difference) => !different.includes(difference));
+    const same = before ? different.filter((one) => before.has(keyOf(one))) : different;
+    const isStale = isOwner && !before && different.length > 0 && isWrittenHere(different);
+    if (same.length === 0 || isStale) {
+      const equal = others.length === 0 ? 'same' : 'accepted';
+      this.#report(request, [], others);
+      this.count(before || isStale ? 'stale' : equal);
+    } else if (before || recheck === 0 || different.some(({ kind }) => !transientKinds.has(kind))) {
+      this.#report(request, same, others);
+      this.count('different');
+    } else if (this.#pending.size >= maxPending) this.count('dropped');
+    else this.#compareLater({ ...compared, before: new Set(different.map(keyOf)) }, recheck);
+  }
+
+  #compare(request: SampledRequest, theirs: Answer, ours: Answer): Difference[] {
+    const { method, headers, protocol, host, target } = request;
+    const { publicUrl } = this.options;
     // Both services are reached under the public name: equal links are no difference, whichever base
     // each service has configured.
     const base = `${protocol}://${host}`;
     const bases = theirs.body.equals(ours.body)
       ? { theirs: base, ours: base }
       : { theirs: [base, publicUrl ?? base], ours: publicUrl ?? base };
-    const found = compareAnswers({ method, target, headers }, theirs, ours, bases);
-    if (found.length === 0) return 'same';
-    const different = found.filter((difference) => !isAccepted(accepted, difference));
-    for (const isDifferent of [true, false]) {
-      const kinds = found.filter((one) => different.includes(one) === isDifferent);
+    return compareAnswers({ method, target, headers }, theirs, ours, bases);
+  }
+
+  /** Counts the differences, and logs those that are not accepted. */
+  #report(
+    { protocol, host, target, route, client, knownParameters }: SampledRequest,
+    different: readonly Difference[],
+    accepted: readonly Difference[],
+  ): void {
+    const { legacyUrl, publicUrl, metrics, log } = this.options;
+    for (const kinds of [different, accepted]) {
       for (const kind of new Set(kinds.map((one) => one.kind))) {
-        metrics.countDifference(kind, route, client, !isDifferent);
+        metrics.countDifference(kind, route, client, kinds === accepted);
       }
     }
-    if (different.length === 0) return 'accepted';
-    const shown = showTarget(target, request.knownParameters);
+    if (different.length === 0) return;
+    const shown = showTarget(target, knownParameters);
     const theirUrl = `${legacyUrl}${shown}`.slice(0, maxAddress);
-    const ourUrl = `${publicUrl ?? base}${shown}`.slice(0, maxAddress);
+    const ourUrl = `${publicUrl ?? `${protocol}://${host}`}${shown}`.slice(0, maxAddress);
     const differences = different
       .slice(0, maxLogged)
       .map(({ kind, where }) => (where === undefined ? kind : `${kind} ${where}`));
@@ -164,8 +229,24 @@ export class Comparisons {
       const fields = { theirs: theirUrl, ours: ourUrl, differences, client, suppressed };
       log.warn(fields, 'answers differ');
     });
-    return 'different';
   }
+}
+
+/** With the values that differ: where they change, the data has changed. */
+function keyOf({ kind, where, sentence }: Difference): string {
+  return `${kind} ${where} ${sentence.replace(/ \(and \d+ more .*/, '')}`;
+}
+
+/** Whether what is written here explains the differences: counts, likes, records, and fields of records that were modified. */
+function isWrittenHere(differences: readonly Difference[]): boolean {
+  const isModified = differences.some(({ where }) => /(?:^|\.)modified$/.test(where ?? ''));
+  return differences.every(
+    ({ kind, where = '', sentence }) =>
+      kind === 'records' ||
+      kind === 'tie-order' ||
+      (kind === 'status' && /\b(?:200|404)\b.+\b(?:200|404)\b/.test(sentence)) ||
+      (kind === 'value' && (isModified || /(?:^|\.)(?:count|next|previous|likes)$/.test(where))),
+  );
 }
 
 /** A target for the log, with the values of the parameters that the route reads; others may be secrets. */

@@ -5,6 +5,8 @@ export type Outcome =
   | 'same'
   | 'different'
   | 'accepted'
+  /** Different at first, and not in the same way later: one side was behind. */
+  | 'stale'
   /** Beyond the comparison budget, or too many answers buffered. */
   | 'dropped'
   | 'unreachable'

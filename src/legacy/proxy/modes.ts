@@ -13,7 +13,7 @@ import { sanitizeName } from '../../observability/clients.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { acceptedOf } from '../compare/difference.ts';
 import { bufferAnswer } from './answer-buffer.ts';
-import { Comparisons, conditionalHeaders, type SampledRequest } from './comparisons.ts';
+import { type Compared, Comparisons, conditionalHeaders } from './comparisons.ts';
 import {
   isBelow,
   isPathPattern,
@@ -153,7 +153,8 @@ export class Legacy {
     this.#metrics = new LegacyMetrics(metrics?.registry);
     const accepted = acceptedOf(legacyAccept);
     this.#comparisons = new Comparisons({
-      ...{ sample: config.legacySample, accepted, legacyUrl, publicUrl },
+      ...{ sample: config.legacySample, recheck: config.legacyRecheck, accepted },
+      ...{ isOwner: !this.#isLegacyOwner, legacyUrl, publicUrl },
       metrics: this.#metrics,
       log: app.log,
     });
@@ -185,19 +186,21 @@ export class Legacy {
 
   /** Requests the answer of the old service once the client has its own, and compares both. */
   compareAfterAnswer(request: FastifyRequest, reply: FastifyReply): void {
+    const compared = this.#sample(request);
+    if (compared) reply.raw.once('close', () => this.#comparisons.compare(compared));
+  }
+
+  #sample(request: FastifyRequest): Compared | undefined {
     const sampled = this.#comparisons.sample(request);
-    if (!sampled) return;
+    if (!sampled) return undefined;
     const { upstream, gateway, legacyHost } = this.#forwarding;
     const { signal } = this.closing;
     const headers = pairsOf(toLegacyHeaders(request, gateway, legacyHost))
       .filter(([name]) => !conditionalHeaders.has(name.toLowerCase()))
       .flat();
     const sent = { method: sampled.method, target: request.url, headers, signal };
-    reply.raw.once('close', () =>
-      this.#comparisons.compare(sampled, async () =>
-        bufferAnswer(await this.#measure(signal, () => upstream.open(sent))),
-      ),
-    );
+    const ask = () => this.#measure(signal, () => upstream.open(sent));
+    return { request: sampled, readAgain: async () => bufferAnswer(await ask()) };
   }
 
   async close(): Promise<void> {
@@ -218,7 +221,7 @@ export class Legacy {
     if (isForLegacy && !refusal) {
       const isServed = !isUnroutable && this.isServedApi(request);
       if (!isServed) this.#countPath(request);
-      void this.#forward(request, reply, isServed ? this.#comparisons.sample(request) : undefined);
+      void this.#forward(request, reply, isServed ? this.#sample(request) : undefined);
       return true;
     }
     reply.header(servedByHeader, 'gateway');
@@ -274,7 +277,7 @@ export class Legacy {
   async #forward(
     request: FastifyRequest,
     reply: FastifyReply,
-    sampled: SampledRequest | undefined,
+    sampled: Compared | undefined,
   ): Promise<void> {
     const signal = disconnectSignalOf(request.raw.socket);
     try {

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../../http/client.ts';
 import { compareAnswers } from '../compare/compare.ts';
-import type { Difference, Kind } from '../compare/difference.ts';
+import { type Difference, transientKinds } from '../compare/difference.ts';
 import type { Answers, ComparedRequest, ComparedServices, Select } from './compared-requests.ts';
 import {
   type AskOptions,
@@ -41,15 +41,6 @@ const maxRechecked = 50;
 const maxAttempts = 2;
 /** Consecutive failures after which a service counts as unreachable. */
 const maxFailuresInRow = 50;
-
-/** Kinds of difference that a change of the data during the comparison can cause. */
-const transientKinds: ReadonlySet<Kind> = new Set<Kind>([
-  'status',
-  'header',
-  'value',
-  'records',
-  'body',
-]);
 
 export class Checker {
   compared = 0;
