@@ -129,7 +129,7 @@ describe('the configuration', () => {
       'without user and password',
     ],
   ])(
-    'refuses a wrong %s without repeating it, as it may hold a secret',
+    'the configuration refuses a wrong %s without repeating it, as it may hold a secret',
     (name, values, allowed) => {
       for (const value of values) {
         const message = failureOf({ [name]: value });
@@ -153,18 +153,18 @@ describe('the configuration', () => {
       { TRUSTED_DOCUMENTS_ONLY: 'on' },
       'TRUSTED_DOCUMENTS_ONLY is on, but TRUSTED_DOCUMENTS is not set: set it to the file of documents.',
     ],
-  ])('refuses %j, which does not go together', (environment, message) => {
+  ])('the configuration refuses %j, which does not go together', (environment, message) => {
     expect(failureOf(environment)).toBe(message);
   });
 
-  test('has no GraphiQL where only trusted documents are run', () => {
+  test('the configuration has no GraphiQL where only trusted documents are run', () => {
     const only = { TRUSTED_DOCUMENTS_ONLY: 'on', TRUSTED_DOCUMENTS: 'documents.json' };
     expect(readConfig({ ...only, GRAPHIQL: 'on' }).graphiql).toBe(false);
   });
 
   const example = readFileSync(new URL('../.env.example', import.meta.url), 'utf8');
 
-  test('is what .env.example lists, all of it with its defaults and nothing else', () => {
+  test('the configuration is what .env.example lists, all of it with its defaults and nothing else', () => {
     const lines = [...example.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(
       ([, name = '', value = '']) => [name, value] as const,
     );
@@ -176,7 +176,7 @@ describe('the configuration', () => {
     }
   });
 
-  test('is what docs/settings.md lists, with what .env.example says of it', () => {
+  test('the configuration is what docs/settings.md lists, with what .env.example says of it', () => {
     const page = readFileSync(new URL('../docs/settings.md', import.meta.url), 'utf8');
     const rows = [...page.matchAll(/^\| `([A-Z_]+)` \| (?:none|`([^`]*)`)/gm)];
     expect(rows.map(([, name]) => name).toSorted()).toEqual([...namesRead()].toSorted());

@@ -214,28 +214,31 @@ describe('with a secret', () => {
 describe('a token that does not hold', () => {
   const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
-  test.each(methods)('is a 401 to %s, before method, parameters and body', async (method) => {
-    const url = '?page=0&query={__typename}';
-    const request = {
-      method,
-      headers: { 'content-type': 'application/json' },
-      ...(method === 'POST' || method === 'PUT' ? { payload: '{' } : {}),
-    };
-    const rest = await ask(app, 'Bearer nonsense', { ...request, url: `/api/outfits/${url}` });
-    const graphql = await ask(app, 'Bearer nonsense', { ...request, url: `/graphql${url}` });
-    for (const { statusCode, headers } of [rest, graphql]) {
-      expect(statusCode).toBe(401);
-      expect(headers['www-authenticate']).toBe('Bearer error="invalid_token"');
-    }
-    expect(rest.headers['content-type']).toBe('application/json');
-    if (method === 'HEAD') return;
-    expect(rest.body).toBe('{"detail":"Invalid token."}');
-    expect(graphql.json()).toEqual({
-      errors: [{ message: 'Invalid token.', extensions: { code: 'UNAUTHENTICATED' } }],
-    });
-  });
+  test.each(methods)(
+    'a token that does not hold is a 401 to %s, before method, parameters and body',
+    async (method) => {
+      const url = '?page=0&query={__typename}';
+      const request = {
+        method,
+        headers: { 'content-type': 'application/json' },
+        ...(method === 'POST' || method === 'PUT' ? { payload: '{' } : {}),
+      };
+      const rest = await ask(app, 'Bearer nonsense', { ...request, url: `/api/outfits/${url}` });
+      const graphql = await ask(app, 'Bearer nonsense', { ...request, url: `/graphql${url}` });
+      for (const { statusCode, headers } of [rest, graphql]) {
+        expect(statusCode).toBe(401);
+        expect(headers['www-authenticate']).toBe('Bearer error="invalid_token"');
+      }
+      expect(rest.headers['content-type']).toBe('application/json');
+      if (method === 'HEAD') return;
+      expect(rest.body).toBe('{"detail":"Invalid token."}');
+      expect(graphql.json()).toEqual({
+        errors: [{ message: 'Invalid token.', extensions: { code: 'UNAUTHENTICATED' } }],
+      });
+    },
+  );
 
-  test('is refused too where an answer is known', async () => {
+  test('a token that does not hold is refused too where an answer is known', async () => {
     await ask(app, '');
     const { headers } = await ask(app, '');
     const unchanged = { headers: { 'if-none-match': String(headers['etag']) } };
@@ -515,7 +518,7 @@ describe('with a key set', () => {
 });
 
 describe('npm run token', () => {
-  test('prints a token that the gateway takes, for as long as it says', async () => {
+  test('npm run token prints a token that the gateway takes, for as long as it says', async () => {
     const app = await open(settings);
     for (const [options, hours] of [
       [['--user', '42'], 24],

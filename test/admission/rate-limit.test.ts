@@ -76,7 +76,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     return openReplica(owner.database, limit, environment);
   };
 
-  test('takes exactly its number of requests, and says when the next one is taken', async () => {
+  test('a rate limit takes exactly its number of requests, and says when the next one is taken', async () => {
     const gateway = await open('25/minute');
     const pass = holdClock(gateway);
     expect(await admittedAtOnce(25, () => ask(gateway))).toBe(25);
@@ -105,7 +105,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     expect(await statusesOf(gateway, times(26, {}))).toEqual([...times(25, 200), 429]);
   });
 
-  test('takes the next request after the time it gave has really passed', async () => {
+  test('a rate limit takes the next request after the time it gave has really passed', async () => {
     const gateway = await open('3/second');
     let refused = await ask(gateway);
     while (refused.statusCode === 200) refused = await ask(gateway);
@@ -114,7 +114,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     expect((await ask(gateway)).statusCode).toBe(200);
   });
 
-  test('is told by RateLimit and RateLimit-Policy on each answer that it counts', async () => {
+  test('a rate limit is told by RateLimit and RateLimit-Policy on each answer that it counts', async () => {
     const gateway = await open('9/minute');
     const pass = holdClock(gateway);
     const unchanged = { headers: { 'if-none-match': '*' } };
@@ -140,7 +140,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     await expectQuota(200, undefined, { url: '/health/live' });
   });
 
-  test('comes after host, path and Accept, which it does not count', async () => {
+  test('a rate limit comes after host, path and Accept, which it does not count', async () => {
     const gateway = await open('2/hour');
     const earlier = [
       { headers: { host: 'b@d' } },
@@ -153,7 +153,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     expect(await statusesOf(gateway, earlier)).toEqual([400, 404, 404, 406]);
   });
 
-  test('counts a token that does not hold for its address: 401, then 429', async () => {
+  test('a rate limit counts a token that does not hold for its address: 401, then 429', async () => {
     const gateway = await open('6/hour');
     const remoteAddress = '192.0.2.1';
     const guess = { headers: { authorization: 'Bearer nonsense' }, remoteAddress };
@@ -168,7 +168,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     expect(await statusesOf(gateway, [{ remoteAddress: '192.0.2.2' }])).toEqual([200]);
   });
 
-  test('comes before the method, the body and the page', async () => {
+  test('a rate limit comes before the method, the body and the page', async () => {
     const gateway = await open('1/hour');
     const json = { 'content-type': 'application/json' };
     const headers = { ...(await signIn(1)), ...json };
@@ -185,7 +185,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     expect(await statusesOf(gateway, [{}, posted])).toEqual([200, 401]);
   });
 
-  test('counts every viewer and every address by itself', async () => {
+  test('a rate limit counts every viewer and every address by itself', async () => {
     const gateway = await open('2/hour');
     for (const sender of [
       { remoteAddress: '192.0.2.1' },
@@ -216,13 +216,13 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     ['2001:db8::1', '2001:db8:0:1::', false],
     ['::1', '::2', true],
     ['fe80::1%eth0', 'fe80::2', true],
-  ])('counts %s and %s as one address: %s', async (first, second, isOne) => {
+  ])('a rate limit counts %s and %s as one address: %s', async (first, second, isOne) => {
     const gateway = await open('1/hour');
     const requests = [{ remoteAddress: first }, { remoteAddress: second }];
     expect(await statusesOf(gateway, requests)).toEqual([200, isOne ? 429 : 200]);
   });
 
-  test('believes X-Forwarded-For only from a proxy that is trusted', async () => {
+  test('a rate limit believes X-Forwarded-For only from a proxy that is trusted', async () => {
     const gateway = await open('2/hour', { TRUST_PROXY: '10.0.0.0/8' });
     const from = (remoteAddress: string, forwarded: string) => ({
       remoteAddress,
@@ -241,7 +241,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     }
   });
 
-  test('leaves the cached answers their use', async () => {
+  test('a rate limit leaves the cached answers their use', async () => {
     const gateway = await open('1000/hour');
     const query = vi.spyOn(gateway.database.pool, 'query');
     onTestFinished(() => query.mockRestore());
@@ -254,7 +254,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     if (kind === 'embedded') expect(sent).toHaveLength(2);
   });
 
-  test('asks the database for nothing more once it is used up', async () => {
+  test('a rate limit asks the database for nothing more once it is used up', async () => {
     const gateway = await open('5/hour');
     await statusesOf(gateway, times(5, {}));
     const query = vi.spyOn(gateway.database.pool, 'query');
@@ -277,7 +277,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     await expect.poll(senders).toBe(1);
   });
 
-  test('that cannot be counted, or not in time, lets nothing in, and goes on as soon as it can', async () => {
+  test('a rate limit that cannot be counted, or not in time, lets nothing in, and goes on as soon as it can', async () => {
     const gateway = await open('3/hour', { REQUEST_TIMEOUT: '1s' });
     const { pool } = gateway.database;
     const expectAway = async () => {
@@ -296,7 +296,7 @@ describe.each(laneKinds)('on %s, a rate limit', (kind) => {
     expect(await statusesOf(gateway, times(4, {}))).toEqual([200, 200, 200, 429]);
   });
 
-  test('is a fixed window for each sender, whatever comes when', async () => {
+  test('a rate limit is a fixed window for each sender, whatever comes when', async () => {
     const limit = 40;
     const gateway = await open(`${limit}/hour`);
     const pass = holdClock(gateway);
@@ -349,7 +349,7 @@ describeOnce('a rate limit of several gateways on one PostgreSQL', () => {
     return Promise.all(databases.map((database) => openReplica(database, limit)));
   };
 
-  test('is one limit for a client that asks them in turn', async () => {
+  test('a rate limit is one limit for a client that asks them in turn', async () => {
     const gateways = await openAll('200/hour');
     let admitted = 0;
     for (let index = 0; index < 300; index++) {
@@ -365,7 +365,7 @@ describeOnce('a rate limit of several gateways on one PostgreSQL', () => {
     }
   });
 
-  test('is one limit for many requests at once, and begins anew for all of them together', async () => {
+  test('a rate limit is one limit for many requests at once, and begins anew for all of them together', async () => {
     const gateways = await openAll('100/minute');
     const pass = holdClock(gateways[0] as Gateway);
     for (let window = 0; window < 3; window++) {

@@ -48,7 +48,7 @@ describe('lists and single outfits, over REST and GraphQL,', () => {
     for (const answer of await ask(base)) expect(answer.status).toBe(200);
   };
 
-  test('are stopped by the time limit, also when they were fast before', async () => {
+  test('lists and single outfits, over REST and GraphQL are stopped by the time limit, also when they were fast before', async () => {
     const base = await baseOf(runServer({ ...environment, REQUEST_TIMEOUT: '1s' }));
     // Once unknown, and once as queries that are known and compiled.
     for (const times of [0, 6]) {
@@ -68,7 +68,7 @@ describe('lists and single outfits, over REST and GraphQL,', () => {
     }
   });
 
-  test('are stopped when their clients leave', async () => {
+  test('lists and single outfits, over REST and GraphQL are stopped when their clients leave', async () => {
     const base = await baseOf(runServer({ ...environment, REQUEST_TIMEOUT: '60s' }));
     for (const times of [0, 6]) {
       for (let time = 0; time < times; time++) await expectAnswers(base);

@@ -77,7 +77,7 @@ describe('a credential', () => {
     ['a bearer token with dots', 'Bearer sk.live.abc'],
     ['a password', 'Basic dXNlcjpwYXNz'],
     ['a JWT without keys', 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.abc'],
-  ])('of another form is asked about: %s', async (_name, authorization) => {
+  ])('a credential of another form is asked about: %s', async (_name, authorization) => {
     const app = await open();
     webhook.users.set(authorization, 1);
     expect((await read(app, { authorization })).statusCode).toBe(200);
@@ -88,7 +88,7 @@ describe('a credential', () => {
     ]);
   });
 
-  test('is asked about with the cookies that AUTH_COOKIES names, and nothing else of the request', async () => {
+  test('a credential is asked about with the cookies that AUTH_COOKIES names, and nothing else of the request', async () => {
     const app = await open();
     webhook.users.set('sessionid=a; sessionid=b', 2);
     const headers = {
@@ -113,7 +113,7 @@ describe('a credential', () => {
     expect(webhook.asked).toEqual([]);
   });
 
-  test('that is a JWT which the keys do not verify is never asked about', async () => {
+  test('a credential that is a JWT which the keys do not verify is never asked about', async () => {
     const app = await open({ AUTH_JWT_SECRET: secret });
     const [header, payload] = (await signIn(1))['authorization']?.split('.') ?? [];
     const expired = (await signIn(1, -10))['authorization'] ?? '';
@@ -136,7 +136,7 @@ describe('a credential', () => {
     expect(webhook.asked).toHaveLength(1);
   });
 
-  test('is not in the log, and neither is what the webhook says', async () => {
+  test('a credential is not in the log, and neither is what the webhook says', async () => {
     const log = keepLog('debug');
     const app = await open({}, log.logger);
     webhook.answer = (response) => response.end('{"id": "top secret"');
@@ -148,7 +148,7 @@ describe('a credential', () => {
 });
 
 describe('a refusal', () => {
-  test('is a 401, with 403 too', async () => {
+  test('a refusal is a 401, with 403 too', async () => {
     const app = await open();
     webhook.answer = (response) => sendJson(response, 403, { id: 1 });
     expect((await read(app, token('abc'))).json()).toEqual({ detail: 'Invalid token.' });
@@ -156,7 +156,7 @@ describe('a refusal', () => {
     expect(await viewerOf(app, token('abc'))).toBe(401);
   });
 
-  test('of a cookie alone makes the request anonymous: it may read and not write, as in Django', async () => {
+  test('a refusal of a cookie alone makes the request anonymous: it may read and not write, as in Django', async () => {
     const app = await open();
     const headers = { ...session('ended'), origin: own };
     expect((await read(app, headers)).statusCode).toBe(200);
@@ -384,7 +384,7 @@ describe('RATE_LIMIT', () => {
     return rows.map(({ line }) => line);
   };
 
-  test('counts a request once, before it is asked about: for its address, later for its user', async () => {
+  test('RATE_LIMIT counts a request once, before it is asked about: for its address, later for its user', async () => {
     const app = await open({ RATE_LIMIT: '5/day', AUTH_WEBHOOK_TTL: '1s' });
     webhook.users.set('Token a', 1);
     expect((await read(app, token('a'))).statusCode).toBe(200);
@@ -397,7 +397,7 @@ describe('RATE_LIMIT', () => {
     expect(await used()).toEqual(['address 127.0.0.1: 1', 'user 1: 2']);
   });
 
-  test('refuses without asking, and not the viewers who are known', async () => {
+  test('RATE_LIMIT refuses without asking, and not the viewers who are known', async () => {
     const app = await open({ RATE_LIMIT: '5/day' });
     webhook.users.set('Token a', 1);
     await read(app, token('a'));
@@ -412,7 +412,7 @@ describe('RATE_LIMIT', () => {
 });
 
 describe('a flood', () => {
-  test('of credentials from one address leaves places for others', {
+  test('a flood of credentials from one address leaves places for others', {
     timeout: 30_000,
   }, async () => {
     const app = await open({ TRUST_PROXY: '127.0.0.1' });
@@ -434,7 +434,7 @@ describe('a flood', () => {
     expect(webhook.underWay.most).toBeLessThanOrEqual(9);
   });
 
-  test('of refused credentials evicts no accepted one', async () => {
+  test('a flood of refused credentials evicts no accepted one', async () => {
     // 21,000 questions would take a minute to send.
     const questions = vi.spyOn(HttpClient.prototype, 'ask');
     onTestFinished(() => questions.mockRestore());
@@ -492,7 +492,7 @@ describe('a cookie', () => {
     expect(await viewerOf(app, headers)).toBe(1);
   });
 
-  test('takes the host of the request for the own origin without PUBLIC_URL', async () => {
+  test('a cookie takes the host of the request for the own origin without PUBLIC_URL', async () => {
     const app = await open({ PUBLIC_URL: '' });
     webhook.users.set('sessionid=a', 1);
     for (const [origin, status] of [
@@ -519,7 +519,7 @@ describe('a cookie', () => {
     expect((await create(app, { ...basic, origin: own })).statusCode).toBe(201);
   });
 
-  test('cannot write by GET, with whatever method a header names', async () => {
+  test('a cookie cannot write by GET, with whatever method a header names', async () => {
     const app = await open();
     webhook.users.set('sessionid=a', 1);
     const headers = { ...session('a'), origin: own, 'x-http-method-override': 'POST' };
@@ -536,7 +536,7 @@ describe('a cookie', () => {
     '/graphql?query={x}',
     '/nope',
     '/',
-  ])('makes the answer of %s private, and one that varies by Cookie', async (url) => {
+  ])('a cookie makes the answer of %s private, and one that varies by Cookie', async (url) => {
     const app = await open({ CORS_ORIGINS: 'https://app.test' });
     webhook.users.set('sessionid=a', 1);
     for (const accept of ['application/json', 'text/html,*/*;q=0.8']) {
@@ -591,7 +591,7 @@ describe('a stream', () => {
     return { asking, stream, isOpen, seconds };
   };
 
-  test('is renewed as often as its answer ends, until it is refused', async () => {
+  test('a stream is renewed as often as its answer ends, until it is refused', async () => {
     const { asking, stream, isOpen, seconds } = await follow('1s');
     await expect.poll(() => asking.asked.length).toBe(3);
     expect(seconds()).toBeGreaterThan(1.5);
@@ -607,7 +607,7 @@ describe('a stream', () => {
     ]);
   });
 
-  test('ends when its credential is another user by now', async () => {
+  test('a stream ends when its credential is another user by now', async () => {
     const { asking, stream } = await follow('1s');
     asking.users.set('Token a', 2);
     await stream.ended;

@@ -156,7 +156,7 @@ describe('a transaction of the old service', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
-  test('of another isolation level does not fail, and is carried over by the next look', async () => {
+  test('a transaction of the old service of another isolation level does not fail, and is carried over by the next look', async () => {
     const { old, url, environment } = await attached();
     const other = await connectTo(url);
     onTestFinished(() => other.end());
@@ -247,7 +247,7 @@ describe('what cannot be represented', () => {
 });
 
 describe('the gateway', () => {
-  test('shows what is committed there, refuses writes with WRITES=on, and takes them after detach', async () => {
+  test('the gateway shows what is committed there, refuses writes with WRITES=on, and takes them after detach', async () => {
     const { old, environment } = await attached();
     const gateway = runServer({ ...environment, AUTH_JWT_SECRET: secret, WRITES: 'on' });
     const base = await baseOf(gateway);
@@ -307,7 +307,7 @@ async function objectsOf(old: pg.Client, schema: string): Promise<string[]> {
 }
 
 describe('the command', () => {
-  test('makes nothing in other schemas, and no function that everybody may execute', async () => {
+  test('the command makes nothing in other schemas, and no function that everybody may execute', async () => {
     const { old } = await attached();
     const { rows } = await old.query(
       `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1`,
@@ -319,7 +319,7 @@ describe('the command', () => {
     expect(open).toEqual([]);
   });
 
-  test('prints what it runs, and runs nothing', async () => {
+  test('the command prints what it runs, and runs nothing', async () => {
     const { old, environment } = await makeOldTables();
     const { code, stdout } = await attach(environment, mapping, '--print');
     expect(code).toBe(0);
@@ -331,7 +331,7 @@ describe('the command', () => {
     expect([await objectsOf(old, 'shop'), await objectsOf(old, 'gateway')]).toEqual(printed);
   });
 
-  test('waits for no lock of the old service for long, and takes over a row that a writer holds', async () => {
+  test('the command waits for no lock of the old service for long, and takes over a row that a writer holds', async () => {
     const { old, url, environment } = await makeOldTables();
     const other = await connectTo(url);
     onTestFinished(() => other.end());
@@ -347,7 +347,7 @@ describe('the command', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
-  test('removes what only this side has when it is told to', async () => {
+  test('the command removes what only this side has when it is told to', async () => {
     const { old, environment } = await makeOldTables();
     await old.query(`INSERT INTO gateway.users (id, username) VALUES (500, 'x');
       INSERT INTO gateway.outfits (id, user_id, image_key, image_original_key, created, modified) VALUES (500, 500, 'p', 'p', 0, 0)`);
@@ -396,7 +396,7 @@ describe('the command', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
-  test('follows sessions in which ordinary triggers do not fire, as those of logical replication', async () => {
+  test('the command follows sessions in which ordinary triggers do not fire, as those of logical replication', async () => {
     const { old, environment } = await attached();
     await old.query(`SET session_replication_role = replica;
       INSERT INTO shop.person (id, username) VALUES (70, 'seventy'); INSERT INTO shop.outfit (id, person_id) VALUES (970, 70);
@@ -439,7 +439,7 @@ describe('the command', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
   });
 
-  test('refuses the embedded database', async () => {
+  test('the command refuses the embedded database', async () => {
     const { code, stderr } = await attach({ DATA_DIR: '/nowhere' });
     expect([code, stderr]).toEqual([
       2,

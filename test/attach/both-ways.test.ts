@@ -47,7 +47,7 @@ const rowOf = async (old: pg.Client, id: number) =>
 const key = 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png';
 
 describe('a mutation', () => {
-  test('creates, changes and deletes in the old tables, with their ids and triggers', async () => {
+  test('a mutation creates, changes and deletes in the old tables, with their ids and triggers', async () => {
     const { old, environment } = await attached();
     const ask = await openFor(environment);
     const create = `mutation { createOutfit(input: { title: "  made here ", imageKey: "${key}" }) { outfit { databaseId title user { username } likes } } }`;
@@ -120,7 +120,7 @@ describe('a mutation', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
-  test('of a user that the old service does not have is refused, with an error that comes at COMMIT', async () => {
+  test('a mutation of a user that the old service does not have is refused, with an error that comes at COMMIT', async () => {
     const { environment } = await attached();
     const ask = await openFor(environment);
     const create = `mutation { createOutfit(input: { imageKey: "${key}" }) { outfit { title } } }`;
@@ -134,7 +134,7 @@ describe('a mutation', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
-  test('is taken in canary, where the old service answers too', async () => {
+  test('a mutation is taken in canary, where the old service answers too', async () => {
     const { environment } = await attached();
     const ask = await openFor(environment, {
       LEGACY_URL: 'http://127.0.0.1:9',

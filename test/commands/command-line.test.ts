@@ -55,21 +55,21 @@ describe('a setting', () => {
     return settingsOf(line);
   }
 
-  test('is an option of every command that reads settings', () => {
+  test('a setting is an option of every command that reads settings', () => {
     const args = example.map(([name, value]) => {
       return `--${name.toLowerCase().replaceAll('_', '-')}=${value}`;
     });
     expect(read(createLine('any'), ...args)).toEqual(Object.fromEntries(example));
   });
 
-  test('is not what an option of that name of the command itself says', () => {
+  test('a setting is not what an option of that name of the command itself says', () => {
     const line = createLine('any').option('--media-url <URL>');
     const settings = read(line, '--media-url', 'https://a.test', '--video-url', 'https://b.test');
     expect(line.opts()).toMatchObject({ mediaUrl: 'https://a.test' });
     expect(settings).toEqual({ VIDEO_URL: 'https://b.test' });
   });
 
-  test('is taken from the option, else from the environment, else from .env', async () => {
+  test('a setting is taken from the option, else from the environment, else from .env', async () => {
     const folder = folderWith(`# A comment, and what is no setting.
 POSTGRES_PASSWORD=any
 TEXT="over
@@ -114,7 +114,7 @@ describe('.env', () => {
     expect(ended.errors).toMatch(/^[^\n]+\.\n$/);
   });
 
-  test('ends the start with one sentence when it cannot be read, and help is given all the same', async () => {
+  test('.env ends the start with one sentence when it cannot be read, and help is given all the same', async () => {
     const folder = mkdtempSync(join(place, 'folder-'));
     mkdirSync(join(folder, '.env'));
     expect(await call([], folder)).toEqual({
@@ -219,7 +219,7 @@ test('ranges in NO_PROXY are said not to count, once, before a command runs', as
 });
 
 describe('help', () => {
-  test('names every command', async () => {
+  test('help names every command', async () => {
     const { code, output, errors } = await call(['--help']);
     expect({ code, errors }).toEqual({ code: 0, errors: '' });
     expect(output).toMatch(/^Usage: outfit-gateway \[COMMAND\]/);
@@ -228,7 +228,7 @@ describe('help', () => {
     expect((await call(['-h'])).output).toBe(output);
   });
 
-  test.each(commands)('of %s says how it is used, whatever else is asked', async (name) => {
+  test.each(commands)('help of %s says how it is used, whatever else is asked', async (name) => {
     const command = await import(`../../src/commands/${name}.ts`);
     const help = await callCommand(command, ['--help']);
     expect(help).toMatchObject({ code: 0, stderr: '' });
@@ -237,7 +237,7 @@ describe('help', () => {
     expect(Math.max(...help.stdout.split('\n').map(({ length }) => length))).toBeLessThan(120);
   });
 
-  test('of start has each setting in its group, with what it may be and its default', async () => {
+  test('help of start has each setting in its group, with what it may be and its default', async () => {
     const { output } = await call(['--port', '4399', '--help'], place, { DATA_DIR: '/dev/null' });
     const flags = [...output.matchAll(/^ {2}(--[a-z-]+) <value> {2,}\S/gm)];
     expect(flags.map(([, flag]) => flag)).toEqual(allSettings.map(({ name }) => flagOf(name)));
@@ -258,7 +258,7 @@ describe('help', () => {
 });
 
 describe('a start', () => {
-  test('prints for a person what it is and its addresses; on Ctrl-C, one good-bye', async () => {
+  test('a start prints for a person what it is and its addresses; on Ctrl-C, one good-bye', async () => {
     const environment = await migratedEnvironmentOf('embedded');
     const server = start(
       ['--seed=none', '--port', '0', '--metrics-port', '0', '--host', '127.0.0.1'],

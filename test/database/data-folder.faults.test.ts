@@ -56,7 +56,7 @@ describe('the folder of the embedded database', () => {
     expect(readdirSync(environment['TMPDIR'] ?? '')).toEqual([]);
   });
 
-  test('that is removed takes nothing more, and ends the process, too', async () => {
+  test('the folder of the embedded database that is removed takes nothing more, and ends the process, too', async () => {
     const { folder, server, base } = await runPrepared();
     rmSync(folder, { recursive: true });
     // A 503, or no answer at all when the process is faster.
@@ -82,7 +82,7 @@ describe('the folder of the embedded database', () => {
     expect(await stop(again)).toBe(0);
   });
 
-  test('is cleared of what a killed process has left, and living ones keep theirs', async () => {
+  test('the folder of the embedded database is cleared of what a killed process has left, and living ones keep theirs', async () => {
     const living = await runPrepared();
     const TMPDIR = living.environment['TMPDIR'] ?? '';
     const [own = ''] = readdirSync(TMPDIR);

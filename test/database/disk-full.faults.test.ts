@@ -133,7 +133,7 @@ describe.skipIf(!canMount())('a full disk under the embedded database', () => {
 });
 
 describe.skipIf(!canMount())('a folder of the embedded database that is read-only', () => {
-  test('is named with the lock that a killed process has left in it', async () => {
+  test('a folder of the embedded database that is read-only is named with the lock that a killed process has left in it', async () => {
     const environment = { DATA_DIR: join(folder, 'data'), SEED: 'none' };
     const killed = runServer(environment);
     await baseOf(killed);

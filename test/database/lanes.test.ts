@@ -104,7 +104,7 @@ describe('the filters of a document', () => {
     expect(answer.json()).not.toHaveProperty('errors');
   });
 
-  test('are counted in variables and fragments too', async () => {
+  test('the filters of a document are counted in variables and fragments too', async () => {
     const query = `query ($f: OutfitFilter) { ...A ...B }
       fragment A on Query { a: outfits(filter: $f) { count } b: outfits(filter: $f) { count } }
       fragment B on Query { c: outfits(filter: $f) { count } d: outfits(filter: $f) { count } }`;
@@ -115,7 +115,7 @@ describe('the filters of a document', () => {
 });
 
 describe('an expensive list', () => {
-  test('is stopped by EXPENSIVE_QUERY_TIMEOUT, and the connection is used again', async () => {
+  test('an expensive list is stopped by EXPENSIVE_QUERY_TIMEOUT, and the connection is used again', async () => {
     const gateway = await openWithSlowTag({
       EXPENSIVE_QUERY_TIMEOUT: '1s',
       DATABASE_POOL_MAX: '1',
@@ -134,7 +134,7 @@ describe('an expensive list', () => {
     expect(text).toMatch(/^gateway_database_statement_timeouts_total 1$/m);
   });
 
-  test('holds up nothing but others of its kind, and takes a quarter of MAX_CONCURRENT_REQUESTS at most', async () => {
+  test('an expensive list holds up nothing but others of its kind, and takes a quarter of MAX_CONCURRENT_REQUESTS at most', async () => {
     const gateway = await openWithSlowTag({ MAX_CONCURRENT_REQUESTS: '4' });
     let stopped = 0;
     const attack = Array.from({ length: 30 }, async () => {
@@ -158,7 +158,7 @@ describe('an expensive list', () => {
     await Promise.allSettled(attack);
   });
 
-  test('is refused when its lane is full, and the sender with the most is refused first', async () => {
+  test('an expensive list is refused when its lane is full, and the sender with the most is refused first', async () => {
     const gateway = await openWithSlowTag();
     const refused: string[] = [];
     const send = async (address: string) => {
@@ -179,7 +179,7 @@ describe('an expensive list', () => {
     await Promise.allSettled([...flood, ...others]);
   });
 
-  test('is read for one sender at a time, and for senders in turn', async () => {
+  test('an expensive list is read for one sender at a time, and for senders in turn', async () => {
     const gateway = await openWithSlowTag({ DATABASE_POOL_MAX: '8' });
     const asked = Array.from({ length: 5 }, () => ask(gateway, slow, from('10.0.0.1')));
     await expect.poll(() => gateway.lane()?.running).toBe(1);
@@ -191,7 +191,7 @@ describe('an expensive list', () => {
     await Promise.allSettled(asked);
   });
 
-  test('that is followed is read again at most once in that time, for a thousand changes', async () => {
+  test('an expensive list that is followed is read again at most once in that time, for a thousand changes', async () => {
     const gateway = await openWithSlowTag({
       EXPENSIVE_QUERY_TIMEOUT: '1s',
       CACHE_MAX_SIZE: '1000000B',
@@ -220,7 +220,7 @@ describe('an expensive list', () => {
 });
 
 describe('a live answer that waits for an expensive list', () => {
-  test('holds up none of another sender', async () => {
+  test('a live answer that waits for an expensive list holds up none of another sender', async () => {
     const gateway = await openWithSlowTag();
     const base = await baseOfApp(gateway.app);
     const answered: unknown[] = [];
@@ -243,7 +243,7 @@ describe('a live answer that waits for an expensive list', () => {
     expect(answered).toEqual([]);
   });
 
-  test('is not paid by a sender that is busy, where another follows the same', () => {
+  test('a live answer that waits for an expensive list is not paid by a sender that is busy, where another follows the same', () => {
     const log = { isInvalidated: () => true, current: 0 };
     const feed = new LiveFeed({} as never, true, undefined, log, 0);
     for (const sender of ['busy', 'idle', 'other']) feed.add({ sender } as Subscriber);
@@ -287,7 +287,7 @@ test('a refused request has no place while its refusal is delayed', async () => 
 });
 
 describe('a task that has ended', () => {
-  test('leaves no statement behind', async () => {
+  test('a task that has ended leaves no statement behind', async () => {
     const gateway = await openWithSlowTag({
       EXPENSIVE_QUERY_TIMEOUT: '600s',
       REQUEST_TIMEOUT: '1s',
@@ -300,14 +300,14 @@ describe('a task that has ended', () => {
     await expect.poll(left).toEqual([0, 0, 0]);
   });
 
-  test('begins none', () => {
+  test('a task that has ended begins none', () => {
     const lane = new Lane({ slots: 1 });
     lane.enter({ sender: 'a' });
     expect(() => lane.enter({ sender: 'b' }, AbortSignal.abort(new Error('over')))).toThrow('over');
     expect(lane.waiting).toBe(0);
   });
 
-  test('keeps the connection of a statement that ends by itself', async () => {
+  test('a task that has ended keeps the connection of a statement that ends by itself', async () => {
     const gateway = await openWithSlowTag({ DATABASE_POOL_MAX: '1' });
     const { pool } = gateway.database;
     const read = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid;
@@ -336,7 +336,7 @@ describe('a document with many lists', () => {
   }
   const lists = times(45, (index) => `a${index}: outfits(page: ${1 + (index % 3)}) { count }`);
 
-  test('waits for a connection in turn with others, and writes no warning', async () => {
+  test('a document with many lists waits for a connection in turn with others, and writes no warning', async () => {
     const gateway = await openSlow('1');
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
@@ -351,7 +351,7 @@ describe('a document with many lists', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('has at most three statements under way', async () => {
+  test('a document with many lists has at most three statements under way', async () => {
     const gateway = await openSlow('10');
     const answer = ask(gateway, lists);
     let most = 0;

@@ -80,11 +80,11 @@ describe.each(laneKinds)('on %s', (kind) => {
     });
     afterAll(() => close());
 
-    test('is exactly what schema.prisma says', async () => {
+    test('a database that our migrator has migrated is exactly what schema.prisma says', async () => {
       expect(await findDrift(engine)).toBe('');
     });
 
-    test('gets an index anew of which an attempt that was stopped has left a part', async () => {
+    test('a database that our migrator has migrated gets an index anew of which an attempt that was stopped has left a part', async () => {
       const { pool } = database;
       const script =
         'CREATE INDEX CONCURRENTLY IF NOT EXISTS "outfits_quality_idx" ON "outfits"("quality");';
@@ -118,7 +118,7 @@ describe.each(laneKinds)('on %s', (kind) => {
       return error instanceof MigrationError ? error.message : String(error);
     };
 
-    test('is refused when an applied migration was edited', async () => {
+    test('a database that our migrator has migrated is refused when an applied migration was edited', async () => {
       const { rows } = await database.pool.query(
         `SELECT migration_name AS name, checksum FROM _prisma_migrations ORDER BY 1 LIMIT 1`,
       );
@@ -143,7 +143,7 @@ describe.each(laneKinds)('on %s', (kind) => {
       expect(await findPendingMigrations(database.pool)).toEqual([]);
     });
 
-    test('has nothing left to do for us or for Prisma', async () => {
+    test('a database that our migrator has migrated has nothing left to do for us or for Prisma', async () => {
       expect(await findPendingMigrations(database.pool)).toEqual([]);
       expect(await migrate(database.pool, () => {})).toEqual([]);
       const before = await applied();
@@ -152,7 +152,7 @@ describe.each(laneKinds)('on %s', (kind) => {
       expect(await applied()).toEqual(before);
     });
 
-    test('is seen to drift when it does', async () => {
+    test('a database that our migrator has migrated is seen to drift when it does', async () => {
       await database.pool.query('DROP INDEX outfit_like_counts_private_likes_id_idx');
       await database.pool.query('ALTER TABLE users ADD COLUMN extra text');
       const drift = await findDrift(engine);
@@ -169,7 +169,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     });
     afterAll(() => close());
 
-    test('has the history that our migrator writes', async () => {
+    test('a database that Prisma has migrated has the history that our migrator writes', async () => {
       expect(await applied()).toEqual(history);
       const { rows } = await database.pool.query(historyColumns);
       await database.pool.query('DROP TABLE _prisma_migrations');
@@ -207,7 +207,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     });
     afterAll(() => close());
 
-    test('is refused with one sentence, and left as it is', async () => {
+    test('a database that a version before 1.0 has made is refused with one sentence, and left as it is', async () => {
       const before = [await state(), await applied()];
       const { pool } = database;
       await expect(findPendingMigrations(pool)).rejects.toThrow(sentence);
@@ -234,7 +234,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     beforeAll(open);
     afterAll(() => close());
 
-    test('is named, taken back whole, and can be run again', async () => {
+    test('a migration that fails is named, taken back whole, and can be run again', async () => {
       // A statement of the second migration finds the name of its index taken.
       await database.pool.query('CREATE SEQUENCE outfits_private_id_idx');
       const error = await migrate(database.pool, () => {}).catch((reason: unknown) => reason);

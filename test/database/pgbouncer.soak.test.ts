@@ -134,7 +134,7 @@ describe.skipIf(!hasPgBouncer).each(modes)('PgBouncer with pool_mode = %s', (mod
 });
 
 describe.skipIf(!hasPgBouncer)('a database that is swapped for a copy behind the pooler', () => {
-  test('is read at once', async () => {
+  test('a database that is swapped for a copy behind the pooler is read at once', async () => {
     const { direct, environment } = await open('transaction', 'admin_users = postgres');
     await prepareRole(direct);
     const server = start(environment);

@@ -171,7 +171,7 @@ describe('a statement of Prisma that fails', () => {
     await expect.poll(waiting).toEqual([]);
   });
 
-  test('in a deadlock is sent again', async () => {
+  test('a statement of Prisma that fails in a deadlock is sent again', async () => {
     const gateway = await openForTest('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
     const client = await connectForTest(gateway.config.databaseUrl);
     await client.query(`SET deadlock_timeout = '1min'; BEGIN`);

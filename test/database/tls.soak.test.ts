@@ -98,11 +98,11 @@ describe.skipIf(!hasOpenSsl)('TLS', () => {
     ['sslmode=require&sslnegotiation=direct', '127.0.0.1'],
     [`${byName}&sslnegotiation=direct`, 'localhost'],
     ['sslmode=require&uselibpqcompat=true', '127.0.0.1'],
-  ])('is used with %s at %s', async (query, host) => {
+  ])('TLS is used with %s at %s', async (query, host) => {
     expect(await isEncrypted(query, host)).toBe(true);
   });
 
-  test.each(['', 'sslmode=disable'])('is not used with "%s"', async (query) => {
+  test.each(['', 'sslmode=disable'])('TLS is not used with "%s"', async (query) => {
     expect(await isEncrypted(query)).toBe(false);
   });
 
@@ -112,7 +112,7 @@ describe.skipIf(!hasOpenSsl)('TLS', () => {
     ['another authority', 'sslmode=require&sslrootcert=other.crt', 'localhost', /certificate/],
     ['another authority', 'sslmode=verify-ca&sslrootcert=other.crt', 'localhost', /certificate/],
     ['another name, directly', `${byName}&sslnegotiation=direct`, '127.0.0.1', /IP: 127.0.0.1/],
-  ])('does not accept %s with %s', async (_kind, query, host, reason) => {
+  ])('TLS does not accept %s with %s', async (_kind, query, host, reason) => {
     await expect(isEncrypted(query, host)).rejects.toThrow(reason);
   });
 

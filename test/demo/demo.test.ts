@@ -23,12 +23,12 @@ function digest(outfits: Iterable<OutfitRow>): string {
 }
 
 describe('the set', () => {
-  test('has the same bytes on every machine: those that bench/outfits/write.ts wrote', () => {
+  test('the set has the same bytes on every machine: those that bench/outfits/write.ts wrote', () => {
     expect(digest(rows)).toBe(golden);
     expect(digest(generateOutfits())).toBe(golden);
   });
 
-  test('is made like any number of outfits, one at a time, from a seed', () => {
+  test('the set is made like any number of outfits, one at a time, from a seed', () => {
     expect([...generateOutfits({ outfits: 0, users: 0 })]).toEqual([]);
     expect(() => [...generateOutfits({ outfits: 1, users: 0 })]).toThrow(RangeError);
     const many = { outfits: 10_000_000, users: 1_000_000 };
@@ -61,7 +61,7 @@ describe('texts', () => {
     ['a backslash', /\\/],
     ['markup', /<b>.*&amp;/],
     ['both directions in one line', /\p{Script=Hebrew}.*[a-z].*\p{Script=Hebrew}/u],
-  ])('hold %s', (_name, pattern) => {
+  ])('texts hold %s', (_name, pattern) => {
     expect(texts.filter((text) => pattern.test(text)).length).toBeGreaterThan(0);
   });
 });

@@ -16,7 +16,7 @@ describe('a picture', () => {
     `outfits/${uuid.toUpperCase()}.png`,
     `outfits_videos/${uuid}.mp4`,
     `avatars/${uuid}.gif`,
-  ])('is drawn for %s, to be kept for ever and to do nothing', async (key) => {
+  ])('a picture is drawn for %s, to be kept for ever and to do nothing', async (key) => {
     const response = await gateway.get(`/media/${key}`);
     expect(response.statusCode).toBe(200);
     expect(response.headers).toMatchObject({
@@ -32,7 +32,7 @@ describe('a picture', () => {
     expect(head.rawPayload).toHaveLength(0);
   });
 
-  test('is light, is made of shapes that mean something, and differs from most others', async () => {
+  test('a picture is light, is made of shapes that mean something, and differs from most others', async () => {
     const drawn = new Set<string>();
     for (const { imageKey, videoKey, user } of generateOutfits({ outfits: 200 })) {
       const [image, ...others] = [imageKey, videoKey, user.avatarKey].flatMap((key) =>
@@ -47,7 +47,7 @@ describe('a picture', () => {
     expect(drawn.size).toBe(200);
   });
 
-  test('depends on its key alone, and is the same on every machine', async () => {
+  test('a picture depends on its key alone, and is the same on every machine', async () => {
     const url = `/media/outfits/${uuid}.jpeg`;
     const headers = { authorization: 'Bearer nonsense', cookie: 'a=b' };
     const { body } = await gateway.get(`${url}?v=2`, headers);
@@ -70,14 +70,14 @@ describe('a picture', () => {
     `/media/outfits_videos/${uuid}.jpeg`,
     `/media/outfits/${uuid}.jpeg%00`,
     '/media/%E0%A4%A',
-  ])('is not at %s', async (url) => {
+  ])('a picture is not at %s', async (url) => {
     const response = await gateway.get(url);
     expect(response.statusCode).toBe(404);
     expect(response.headers['content-type']).toBe('application/json');
     expect(response.body).toBe('{"detail":"Not found."}');
   });
 
-  test('is only read', async () => {
+  test('a picture is only read', async () => {
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS'] as const) {
       const url = `/media/outfits/${uuid}.jpeg`;
       const response = await gateway.app.inject({ method, url, payload: 'x' });

@@ -7,15 +7,15 @@ import { deadLinks, isPrinted, notRun, pages, readPage, root } from '../support/
 const read = (name: string) => readFileSync(join(root, name), 'utf8');
 
 describe('the documents', () => {
-  test('have a README that is read in two minutes', () => {
+  test('the documents have a README that is read in two minutes', () => {
     expect(read('README.md').split('\n').length).toBeLessThan(182);
   });
 
-  test('lead from README to every page of docs/', () => {
+  test('the documents lead from README to every page of docs/', () => {
     for (const page of pages.slice(1)) expect(read('README.md')).toContain(`](${page})`);
   });
 
-  test('have links to files and headings that are there', () => {
+  test('the documents have links to files and headings that are there', () => {
     const texts = [
       'CONTRIBUTING.md',
       'SECURITY.md',
@@ -26,7 +26,7 @@ describe('the documents', () => {
     expect(texts.concat('README.md', 'docs').flatMap((name) => deadLinks(root, name))).toEqual([]);
   });
 
-  test('name tests that are there, in the threat model and in what a version promises', () => {
+  test('the documents name tests that are there, in the threat model and in what a version promises', () => {
     for (const name of ['docs/threat-model.md', 'docs/upgrading.md']) {
       const named = [...read(name).matchAll(/`([\w/.-]+\.test\.ts)`((?:,? "[^"]+")*)/g)];
       expect(named.length).toBeGreaterThan(5);
@@ -37,7 +37,7 @@ describe('the documents', () => {
     }
   });
 
-  test('have commands that are run, but for few', () => {
+  test('the documents have commands that are run, but for few', () => {
     const steps = pages.flatMap((name) => readPage(name).steps);
     for (const [command, reason] of notRun) {
       const count = steps.filter((step) => command.test(step.command)).length;

@@ -81,7 +81,7 @@ describe('the comparison', () => {
     return lost(before, copy);
   };
 
-  test('takes additions and other words', () => {
+  test('the comparison takes additions and other words', () => {
     const added = change((copy) => {
       Object.assign(copy.properties, { brand: { type: 'string' } });
       copy.enum.unshift('w');

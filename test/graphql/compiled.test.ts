@@ -76,21 +76,27 @@ describe('a query that is asked again and again', () => {
     query: `# ${asked++}\n${request.query}`,
   });
 
-  test.each(Object.entries(documents))('gives the same each time: %s', async (_name, request) => {
-    const expected = await ask(unseen(request));
-    expect(expected.body).toMatch(/^\{"data":/);
-    for (let round = 0; round < rounds; round++) expect(await ask(request)).toEqual(expected);
-  });
+  test.each(Object.entries(documents))(
+    'a query that is asked again and again gives the same each time: %s',
+    async (_name, request) => {
+      const expected = await ask(unseen(request));
+      expect(expected.body).toMatch(/^\{"data":/);
+      for (let round = 0; round < rounds; round++) expect(await ask(request)).toEqual(expected);
+    },
+  );
 
-  test.each(Object.entries(failures))('fails the same each time: %s', async (_name, request) => {
-    const expected = await ask(unseen(request));
-    expect(expected.body).toMatch(/^\{"errors":/);
-    for (let round = 0; round < rounds; round++) {
-      expect(await ask(request)).toEqual(expected);
-      await ask({ query: request.query, operationName: 'Newest' });
-      await ask({ query: request.query });
-    }
-  });
+  test.each(Object.entries(failures))(
+    'a query that is asked again and again fails the same each time: %s',
+    async (_name, request) => {
+      const expected = await ask(unseen(request));
+      expect(expected.body).toMatch(/^\{"errors":/);
+      for (let round = 0; round < rounds; round++) {
+        expect(await ask(request)).toEqual(expected);
+        await ask({ query: request.query, operationName: 'Newest' });
+        await ask({ query: request.query });
+      }
+    },
+  );
 });
 
 test.each([

@@ -54,7 +54,7 @@ function codeOf(response: { json(): { errors?: { extensions: { code: string } }[
 }
 
 describe('automatic persisted queries', () => {
-  test('are asked for by hash once they came with their text', async () => {
+  test('automatic persisted queries are asked for by hash once they came with their text', async () => {
     const { app } = gateway;
     const extensions = byHash(count);
     for (const miss of [
@@ -78,7 +78,7 @@ describe('automatic persisted queries', () => {
     );
   });
 
-  test('by GET do not write', async () => {
+  test('automatic persisted queries by GET do not write', async () => {
     const headers = await signIn(1);
     const app = await withDocuments({ like }, { AUTH_JWT_SECRET: secret });
     const id = outfitId(1);
@@ -92,7 +92,7 @@ describe('automatic persisted queries', () => {
     expect(written.json().data.likeOutfit.outfit.id).toBe(id);
   });
 
-  test('are refused under the hash of another text, which then stays unknown', async () => {
+  test('automatic persisted queries are refused under the hash of another text, which then stays unknown', async () => {
     const extensions = byHash('{ outfits { pageCount } }');
     for (const response of [
       await post(gateway.app, { query: count, extensions }),
@@ -105,7 +105,7 @@ describe('automatic persisted queries', () => {
     expect(codeOf(later)).toBe('PERSISTED_QUERY_NOT_FOUND');
   });
 
-  test('that are not valid are not kept', async () => {
+  test('automatic persisted queries that are not valid are not kept', async () => {
     for (const text of ['{ nothing }', '{', 'subscription { outfits { nothing } }']) {
       const extensions = byHash(text);
       const response = await post(gateway.app, { query: text, extensions });
@@ -114,7 +114,7 @@ describe('automatic persisted queries', () => {
     }
   });
 
-  test('are kept within bounds: the first ones make room, and long ones are not kept', async () => {
+  test('automatic persisted queries are kept within bounds: the first ones make room, and long ones are not kept', async () => {
     const { app } = gateway;
     const padded = (number: number, length: number) =>
       `query Q${number} { __typename } #${'x'.repeat(length)}`;
@@ -146,7 +146,7 @@ describe('automatic persisted queries', () => {
   });
 
   test.each([{}, { persistedQuery: null }, { persistedQuery: 'x' }, { other: {} }])(
-    'are not meant by the extensions %j',
+    'automatic persisted queries are not meant by the extensions %j',
     async (extensions) => {
       expect((await post(gateway.app, { extensions })).statusCode).toBe(400);
       const response = await post(gateway.app, { extensions, query: count });
@@ -187,7 +187,7 @@ describe('trusted documents', () => {
     }
   });
 
-  test('take variables and the name of an operation', async () => {
+  test('trusted documents take variables and the name of an operation', async () => {
     const app = await withDocuments({ page, twice });
     const second = { data: { outfits: { page: 2 } } };
     const paged = { documentId: 'page', variables: { page: 2 } };
@@ -198,7 +198,7 @@ describe('trusted documents', () => {
     expect((await post(app, { documentId: 'twice' })).json().errors).toHaveLength(1);
   });
 
-  test('that are unknown, or not what the text says, are errors with codes', async () => {
+  test('trusted documents that are unknown, or not what the text says, are errors with codes', async () => {
     const app = await withDocuments({ count });
     for (const [payload, code] of [
       [{ documentId: 'nope' }, 'DOCUMENT_NOT_FOUND'],
@@ -219,7 +219,7 @@ describe('trusted documents', () => {
     expect(echo.body.length).toBeLessThan(300);
   });
 
-  test('are not replaced by what clients register', async () => {
+  test('trusted documents are not replaced by what clients register', async () => {
     const app = await withDocuments({ [sha256(count)]: count });
     await post(app, { query: page, extensions: byHash(page) });
     await post(app, { query: page, documentId: sha256(count) });
@@ -236,7 +236,7 @@ describe('TRUSTED_DOCUMENTS_ONLY', () => {
     app = await withDocuments({ count, page }, { TRUSTED_DOCUMENTS_ONLY: 'on' });
   });
 
-  test('refuses all others, however they come', async () => {
+  test('TRUSTED_DOCUMENTS_ONLY refuses all others, however they come', async () => {
     const other = '{ outfits { count } }';
     const persistedQuery = { version: 1, sha256Hash: sha256(count) };
     for (const payload of [
@@ -262,7 +262,7 @@ describe('TRUSTED_DOCUMENTS_ONLY', () => {
     expect((await post(app, { extensions: byHash(other) })).statusCode).toBe(403);
   });
 
-  test('has no GraphiQL, and leaves REST as it is', async () => {
+  test('TRUSTED_DOCUMENTS_ONLY has no GraphiQL, and leaves REST as it is', async () => {
     const html = await get(app, {}, { accept: 'text/html' });
     expect(html.statusCode).toBe(406);
     const rest = await app.inject({ url: '/api/outfits/', headers: { host: 'shop.test' } });
@@ -316,12 +316,12 @@ describe('a file that cannot be taken', () => {
     await expect(start).rejects.toThrow(/^TRUSTED_DOCUMENTS is "[^"]+\.json", but [^\n]+[^.\n]\.$/);
   });
 
-  test('does not refuse documents that some variables make cheap enough', async () => {
+  test('a file that cannot be taken does not refuse documents that some variables make cheap enough', async () => {
     const taken = `query ($f: OutfitFilter) { ${filtered('$f')} }`;
     await withDocuments({ ranged: ranged('$n: Int!'), filtered: taken });
   });
 
-  test('is named by the process, in one sentence', async () => {
+  test('a file that cannot be taken is named by the process, in one sentence', async () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     const server = runServer({ ...environment, TRUSTED_DOCUMENTS: join(folder, 'missing.json') });
     expect(await failure(server, 2)).toMatch(

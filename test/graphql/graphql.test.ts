@@ -207,7 +207,7 @@ test('when the database is away, clients learn nothing about it', async () => {
 });
 
 describe('the schema', () => {
-  test('describes every type, field, argument, enum value and input field', () => {
+  test('the schema describes every type, field, argument, enum value and input field', () => {
     const undescribed: string[] = [];
     visit(parse(printSchema(schema)), {
       enter(node) {
@@ -219,7 +219,7 @@ describe('the schema', () => {
     expect(undescribed).toEqual([]);
   });
 
-  test('is printed in the committed schema.graphql', () => {
+  test('the schema is printed in the committed schema.graphql', () => {
     const file = new URL('../../src/graphql/schema.graphql', import.meta.url);
     const committed = buildSchema(readFileSync(file, 'utf8'));
     expect(printSchema(committed)).toBe(printSchema(lexicographicSortSchema(schema)));

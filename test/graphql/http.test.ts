@@ -91,7 +91,7 @@ describe('methods', () => {
 });
 
 describe('bodies', () => {
-  test('with an unknown operation are 400', async () => {
+  test('bodies with an unknown operation are 400', async () => {
     const payload = { query: `query A ${query}`, operationName: 'B' };
     expectErrors(await post(payload, { accept: 'application/graphql-response+json' }), 400);
     // To clients of the older media type, an error in the request may be a 200 with `errors`.
@@ -100,14 +100,14 @@ describe('bodies', () => {
   });
 
   test.each(['"id":"x"', '"documentId":null,"doc_id":1', '"__proto__":{"operationName":1}'])(
-    'with %s beside the query are read without it, as query strings are',
+    'bodies with %s beside the query are read without it, as query strings are',
     async (others) => {
       const response = await post(`{"query":"${query}",${others}}`);
       expect(response.json()).toEqual({ data: { outfits: { count: 5 } } });
     },
   );
 
-  test('in any encoding but identity are 415', async () => {
+  test('bodies in any encoding but identity are 415', async () => {
     for (const encoding of ['gzip', 'br', 'GZIP, identity']) {
       const response = await post({ query }, { 'content-encoding': encoding });
       expectErrors(response, 415);
@@ -124,7 +124,7 @@ describe('bodies', () => {
     }
   });
 
-  test('with a wrong Content-Length are 400', async () => {
+  test('bodies with a wrong Content-Length are 400', async () => {
     expectErrors(await post(JSON.stringify({ query }), { 'content-length': '9' }), 400);
   });
 });
@@ -133,7 +133,7 @@ describe('subscriptions', () => {
   test.each([
     ['subscription { outfits { count } }', undefined],
     ['subscription A { outfits { count } } query B { __typename }', 'A'],
-  ])('need a stream of events, which %s is told', async (text, operationName) => {
+  ])('subscriptions need a stream of events, which %s is told', async (text, operationName) => {
     for (const accept of ['application/json', 'application/graphql-response+json']) {
       const response = await post({ query: text, operationName }, { accept });
       expectErrors(response, 400);
@@ -144,13 +144,13 @@ describe('subscriptions', () => {
     }
   });
 
-  test('do not keep a query of the same document from being answered', async () => {
+  test('subscriptions do not keep a query of the same document from being answered', async () => {
     const text = 'subscription A { outfits { count } } query B { __typename }';
     const response = await post({ query: text, operationName: 'B' });
     expect(response.json()).toEqual({ data: { __typename: 'Query' } });
   });
 
-  test('are not supported by a schema that has none', async () => {
+  test('subscriptions are not supported by a schema that has none', async () => {
     const without = new GraphQLSchema({ ...schema.toConfig(), subscription: null });
     const other = await openGateway('PostgreSQL', [], {}, { schema: without });
     onTestFinished(() => other.close());
@@ -158,7 +158,7 @@ describe('subscriptions', () => {
     expect(errors?.[0]?.extensions?.code).toBe('SUBSCRIPTIONS_NOT_SUPPORTED');
   });
 
-  test('have no HEAD', async () => {
+  test('subscriptions have no HEAD', async () => {
     const url = `/graphql?query=${encodeURIComponent('subscription { outfits { count } }')}`;
     const response = await send({ method: 'HEAD', url, headers: { accept: 'text/event-stream' } });
     expect(response.statusCode).toBe(406);

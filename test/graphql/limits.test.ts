@@ -55,7 +55,7 @@ describe('the size of a document', () => {
   const times = (count: number, text: (index: number) => string) =>
     Array.from({ length: count }, (_, index) => text(index)).join(' ');
 
-  test('is 1,000 tokens at most', async () => {
+  test('the size of a document is 1,000 tokens at most', async () => {
     const value = (digits: number) => `{ outfits(page: [${'1 '.repeat(digits)}]) { count } }`;
     expect((await ask(gateway, value(988))).body).toContain('Int cannot represent');
     await expectRefusal(gateway, value(989), 'TOO_MANY_TOKENS', /more than the 1000 tokens/);
@@ -64,12 +64,12 @@ describe('the size of a document', () => {
   const types = (levels: number) =>
     `__type(name: "Outfit") { ${'ofType { '.repeat(levels - 2)} name ${'} '.repeat(levels - 1)}`;
 
-  test('is 20 levels of fields at most, introspection included', async () => {
+  test('the size of a document is 20 levels of fields at most, introspection included', async () => {
     await expectData(gateway, `{ ${types(20)} }`);
     await expectRefusal(gateway, `{ ${types(21)} }`, 'QUERY_TOO_DEEP', /21 .* most 20/);
   });
 
-  test('counts levels through fragments, named ones and others', async () => {
+  test('the size of a document counts levels through fragments, named ones and others', async () => {
     const inner = `{ ... on __Type { ${'ofType { ... { '.repeat(9)} name ${'} } '.repeat(9)} } }`;
     const outer = (levels: number) =>
       `{ ${types(levels).replace(' name ', ' ofType { ...Inner } ')} } fragment Inner on __Type ${inner}`;
@@ -77,7 +77,7 @@ describe('the size of a document', () => {
     await expectRefusal(gateway, outer(11), 'QUERY_TOO_DEEP', /21 .* most 20/);
   });
 
-  test('is 50 aliases at most, wherever they are', async () => {
+  test('the size of a document is 50 aliases at most, wherever they are', async () => {
     const alias = (index: number) => `a${index}: __typename`;
     await expectData(gateway, `{ ${times(50, alias)} }`);
     const half = times(25, alias);
@@ -96,11 +96,11 @@ describe('the size of a document', () => {
       'in a fragment',
       '{ __type(name: "A") { ...T } } fragment T on __Type { a: name b: name c: name }',
     ],
-  ])('is 2 aliases at most in introspection: %s', async (_name, query) => {
+  ])('the size of a document is 2 aliases at most in introspection: %s', async (_name, query) => {
     await expectRefusal(gateway, query, 'TOO_MANY_ALIASES', /3 aliases in introspection.*most 2/);
   });
 
-  test('is 50 directives at most', async () => {
+  test('the size of a document is 50 directives at most', async () => {
     const field = () => '... @include(if: true) { __typename }';
     await expectData(gateway, `{ ${times(50, field)} }`);
     await expectRefusal(gateway, `{ ${times(51, field)} }`, 'TOO_MANY_DIRECTIVES', /51 .*most 50/);
@@ -108,7 +108,7 @@ describe('the size of a document', () => {
     await expectRefusal(gateway, onOne, 'TOO_MANY_DIRECTIVES', /51 .*most 50/);
   });
 
-  test('is 20 repeated fields with arguments or fields at most in one set of fields', async () => {
+  test('the size of a document is 20 repeated fields with arguments or fields at most in one set of fields', async () => {
     const user = (count: number) => `{ outfits { results { ${'user { id } '.repeat(count)} } } }`;
     const list = (count: number) => `{ ${'outfits(page: 1) { count } '.repeat(count)} }`;
     await expectData(gateway, user(21));
@@ -133,7 +133,7 @@ describe('the size of a document', () => {
     await expectData(gateway, `{ outfits { results { ${spreads} } } } ${fragments}`);
   });
 
-  test('does not count __typename that tools write twice', async () => {
+  test('the size of a document does not count __typename that tools write twice', async () => {
     const field = (index: number) =>
       `a${index}: outfit(databaseId: 1) { __typename id __typename }`;
     await expectData(gateway, `{ ${times(21, field)} }`);
@@ -265,7 +265,7 @@ describe('the cost of a document', () => {
     expect(given).toBe(ours);
   });
 
-  test('is counted anew for the variables of a query that has been compiled', async () => {
+  test('the cost of a document is counted anew for the variables of a query that has been compiled', async () => {
     const query = `query ($n: Int) { ${connection('(first: $n)')} }`;
     for (let round = 0; round < 8; round++) {
       const cheap = await ask(gateway, query, { n: 1 });
@@ -329,7 +329,7 @@ describe('a document of an app', () => {
     expect(response.headers['graphql-cost']).toBe(`${cost};max=3000`);
   });
 
-  test('whose fragments have more places than are counted is refused at once', async () => {
+  test('a document of an app whose fragments have more places than are counted is refused at once', async () => {
     const level = (index: number, next: string) =>
       `fragment F${index} on Outfit { ${['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `${name}: user { outfits { results { ...F${index + 1} } } }`).join(' ')} user { outfits { results { ${next} } } } }`;
     const levels = [0, 1, 2, 3, 4].map((index) => level(index, `...F${index + 1}`));
@@ -367,7 +367,7 @@ describe('a value that is too large', () => {
   );
 
   test.each(rootFields)(
-    'is refused without being repeated in $name',
+    'a value that is too large is refused without being repeated in $name',
     async ({ root, field, arg, value }) => {
       const others = field.args.filter((one) => one !== arg && isNonNullType(one.type));
       const given = [...others.map(({ name }) => `${name}: "x"`), `${arg.name}: $v`].join();
@@ -408,7 +408,7 @@ describe('a value that is too large', () => {
     await expectRefusal(gateway, query, 'VALUE_TOO_LARGE', message, { v });
   });
 
-  test('is refused in the text of a document too', async () => {
+  test('a value that is too large is refused in the text of a document too', async () => {
     const text = (length: number) => `{ user(username: "${'x'.repeat(length)}") { id } }`;
     await expectData(gateway, text(20_000));
     await expectRefusal(gateway, text(20_001), 'VALUE_TOO_LARGE', /20001 characters in one text/);
@@ -416,7 +416,7 @@ describe('a value that is too large', () => {
     expect((await ask(gateway, name)).body.length).toBeLessThan(1_000);
   });
 
-  test('costs little where a text may be long but not as long as it is', async () => {
+  test('a value that is too large costs little where a text may be long but not as long as it is', async () => {
     const lists = Array.from({ length: 50 }, (_, i) => `a${i}: outfits(filter: $f) { count }`);
     const query = `query ($f: OutfitFilter) { ${lists.join(' ')} }`;
     const long = odd.map((character) => character.repeat(20_000 / character.length));
@@ -430,7 +430,7 @@ describe('a value that is too large', () => {
     }
   });
 
-  test('is cut where an error of a variable would repeat it', async () => {
+  test('a value that is too large is cut where an error of a variable would repeat it', async () => {
     const query = 'query ($f: OutfitFilter) { outfits(filter: $f) { count } }';
     const f = { createdFrom: 'x'.repeat(19_000) };
     const response = await ask(gateway, query, { f });

@@ -56,7 +56,7 @@ async function untilLooked({ database }: Gateway, times = 3): Promise<void> {
 afterEach(() => vi.restoreAllMocks());
 
 describe.each(databaseKinds)('on %s, a live answer', (kind) => {
-  test('is what a query gives, in all three fields', async () => {
+  test('a live answer is what a query gives, in all three fields', async () => {
     const gateway = await open(kind);
     const fields = [
       'outfits(ordering: LIKE_COUNT_DESC, page: 2) { count pageCount results { id user { username } } }',
@@ -70,7 +70,7 @@ describe.each(databaseKinds)('on %s, a live answer', (kind) => {
     }
   });
 
-  test('is not sent again when something else has changed, and goes with its outfit', async () => {
+  test('a live answer is not sent again when something else has changed, and goes with its outfit', async () => {
     const gateway = await open(kind);
     const stream = await openStream(gateway.base, oneOutfit);
     await stream.next();
@@ -85,7 +85,7 @@ describe.each(databaseKinds)('on %s, a live answer', (kind) => {
 });
 
 describe('a live answer', () => {
-  test('may be of fragments on Subscription, of one operation of several, and compiled', async () => {
+  test('a live answer may be of fragments on Subscription, of one operation of several, and compiled', async () => {
     const gateway = await open();
     const document = `
       query Other { __typename }
@@ -102,7 +102,7 @@ describe('a live answer', () => {
     }
   });
 
-  test('goes on behind an error in a field', async () => {
+  test('a live answer goes on behind an error in a field', async () => {
     const gateway = await open();
     const stream = await openStream(gateway.base, 'subscription { outfits(page: 4) { count } }');
     expect((await stream.next()).data.errors[0].extensions.code).toBe('PAGE_NOT_FOUND');
@@ -113,7 +113,7 @@ describe('a live answer', () => {
     expect((await stream.next()).data).toEqual({ data: { outfits: { count: 90 } } });
   });
 
-  test('ends with what is wrong with a document or its variables, in an event', async () => {
+  test('a live answer ends with what is wrong with a document or its variables, in an event', async () => {
     const { base } = await open();
     const costly =
       'outfits { results { user { outfits { results { user { outfits { results { id } } } } } } } }';
@@ -134,7 +134,7 @@ describe('a live answer', () => {
     }
   });
 
-  test('of a query or mutation is one event', async () => {
+  test('a live answer of a query or mutation is one event', async () => {
     const { base } = await open();
     const stream = await openStream(base, '{ outfits { count } }');
     expect((await stream.next()).data).toEqual({ data: { outfits: { count: 45 } } });
@@ -185,7 +185,7 @@ describe('a live answer', () => {
     expect((await early.next()).data.data.outfit.title).toBe('Two');
   });
 
-  test('is read once for all subscribers, and never without one', async () => {
+  test('a live answer is read once for all subscribers, and never without one', async () => {
     const gateway = await open('PostgreSQL', { CACHE_MAX_SIZE: '0' });
     const take = vi.spyOn(gateway.database.snapshots, 'next');
     const query = vi.spyOn(gateway.database.pool, 'query');
@@ -247,7 +247,7 @@ describe('a viewer', () => {
 });
 
 describe('streams', () => {
-  test('come in by the same door', async () => {
+  test('streams come in by the same door', async () => {
     const { base } = await open('PostgreSQL', {
       RATE_LIMIT: '2/hour',
       CORS_ORIGINS: 'https://app.test',
@@ -268,7 +268,7 @@ describe('streams', () => {
     expect(second.response.headers['content-type']).toMatch(/^application\/json/);
   });
 
-  test('are refused above MAX_STREAMS, until one has been closed', async () => {
+  test('streams are refused above MAX_STREAMS, until one has been closed', async () => {
     const { base } = await open('PostgreSQL', { MAX_STREAMS: '2' });
     const first = await openStream(base, list);
     await openStream(base, list);
@@ -282,13 +282,13 @@ describe('streams', () => {
     await expect.poll(status, { timeout: 20_000 }).toBe(200);
   });
 
-  test('hold none of MAX_CONCURRENT_REQUESTS', async () => {
+  test('streams hold none of MAX_CONCURRENT_REQUESTS', async () => {
     const { base, post } = await open('PostgreSQL', { MAX_CONCURRENT_REQUESTS: '1' });
     await Promise.all(Array.from({ length: 20 }, () => openStream(base, list)));
     expect(await post('{ outfits { count } }')).toEqual({ data: { outfits: { count: 45 } } });
   });
 
-  test('keep no more for a slow reader than what is on its way, and give it the newest', async () => {
+  test('streams keep no more for a slow reader than what is on its way, and give it the newest', async () => {
     const gateway = await open('PostgreSQL', { PAGE_SIZE: '1000' });
     const big = 'subscription { outfits { results { databaseId likes description } } }';
     await gateway.execute('UPDATE outfits SET description = $1', [' '.repeat(100_000)]);
@@ -309,7 +309,7 @@ describe('streams', () => {
     expect(slow.events().length).toBeLessThan(changes);
   });
 
-  test('end with their token, measured and logged by what came before the first answer', async () => {
+  test('streams end with their token, measured and logged by what came before the first answer', async () => {
     const { database, config } = await open();
     const metrics = new Metrics(database);
     const log = keepLog();

@@ -47,7 +47,7 @@ describe('multipart/mixed with subscriptionSpec=1.0', () => {
   const part = (json: object) =>
     `\r\nContent-Type: application/json\r\n\r\n${JSON.stringify(json)}\r\n--graphql`;
 
-  test('sends each answer as a part whose end has been sent too', async () => {
+  test('multipart/mixed with subscriptionSpec=1.0 sends each answer as a part whose end has been sent too', async () => {
     await retitle('One');
     const { response, read, close } = await ask(oneOutfit);
     expect(response.headers.get('content-type')).toBe(
@@ -85,7 +85,7 @@ describe('multipart/mixed with subscriptionSpec=1.0', () => {
     ['multipart/mixed', undefined],
     ['*/*', undefined],
   ])(
-    'is chosen for Accept: %s by its weight, and not for another specification',
+    'multipart/mixed with subscriptionSpec=1.0 is chosen for Accept: %s by its weight, and not for another specification',
     async (accept, type) => {
       const { response, read, close } = await ask(oneOutfit, accept);
       const text = type ? '' : await read(1);

@@ -33,17 +33,20 @@ describe('x-request-id', () => {
     ['GET', '/graphql'],
     ['GET', '/graphql?query={__typename}'],
     ['POST', '/graphql'],
-  ] as const)('is in the answer of %s %s, and another in the next one', async (method, url) => {
-    const id = await idOf(method, url);
-    expect(id).toMatch(/^[\w-]{8,64}$/);
-    expect(await idOf(method, url)).not.toBe(id);
-    expect(await idOf(method, url, { 'x-request-id': 'from.the-client:1' })).toBe(
-      'from.the-client:1',
-    );
-  });
+  ] as const)(
+    'x-request-id is in the answer of %s %s, and another in the next one',
+    async (method, url) => {
+      const id = await idOf(method, url);
+      expect(id).toMatch(/^[\w-]{8,64}$/);
+      expect(await idOf(method, url)).not.toBe(id);
+      expect(await idOf(method, url, { 'x-request-id': 'from.the-client:1' })).toBe(
+        'from.the-client:1',
+      );
+    },
+  );
 
   test.each(['', 'a b', 'a\tb', '"a"', '<a>', 'é', 'a'.repeat(65)])(
-    'is made anew when the client sends %j',
+    'x-request-id is made anew when the client sends %j',
     async (given) => {
       expect(await idOf('GET', '/api/outfits/', { 'x-request-id': given })).toMatch(
         /^[\w-]{8,64}$/,
@@ -95,7 +98,7 @@ test('errors are counted by code and type, over HTTP and a WebSocket, and those 
 describe('the log', () => {
   const byUsername = 'query Find($name: String) { user(username: $name) { id: databaseId } }';
 
-  test('has a line for each answer at debug, with the id, the operation and no query string', async () => {
+  test('the log has a line for each answer at debug, with the id, the operation and no query string', async () => {
     const { app, lines, text } = await openLoggedGateway('debug');
     const ask = (url: string, id: string) => app.inject({ url, headers: { 'x-request-id': id } });
     await ask('/api/outfits/?page=2&token=hidden-1', 'one');
@@ -125,7 +128,7 @@ describe('the log', () => {
     for (const line of lines().slice(1)) expect(line).not.toHaveProperty('viewer');
   });
 
-  test('has a line for bytes that are not a request, with the id in the answer', async () => {
+  test('the log has a line for bytes that are not a request, with the id in the answer', async () => {
     const { app, lines } = await openLoggedGateway('debug');
     const tooLong = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`;
     const answers = [await sendRaw(app, 'nonsense\r\n\r\n'), await sendRaw(app, tooLong)];
@@ -137,7 +140,7 @@ describe('the log', () => {
     ]);
   });
 
-  test('has nothing about answers that are as they should be at info', async () => {
+  test('the log has nothing about answers that are as they should be at info', async () => {
     const { app, text } = await openLoggedGateway('info');
     for (const url of ['/api/outfits/', '/api/outfits/?page=0', '/nothing', '/graphql']) {
       await app.inject(url);
@@ -231,14 +234,14 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
     ]);
   });
 
-  test('has all of them at debug', async () => {
+  test('the log, when the keys of tokens cannot be fetched has all of them at debug', async () => {
     const { app, lines } = await openLoggedGateway('debug', withoutKeys);
     await askOften(app, 5);
     expect(lines().filter(({ level }) => level === 'error')).toHaveLength(10);
     expect(lines().filter(({ msg }) => msg === 'refused')).toHaveLength(10);
   });
 
-  test('has slow answers beside refused ones', async () => {
+  test('the log, when the keys of tokens cannot be fetched has slow answers beside refused ones', async () => {
     const { app, lines, pool } = await openLoggedGateway('info', withoutKeys);
     const client = await pool.connect();
     await client.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
@@ -256,7 +259,7 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
 });
 
 describe('metrics', () => {
-  test('count and time answers by route and operation, and follow cache, pool and probes', async () => {
+  test('metrics count and time answers by route and operation, and follow cache, pool and probes', async () => {
     const { app, metrics } = await openLoggedGateway('info');
     for (let time = 0; time < 3; time += 1) await app.inject('/api/outfits/?page=2');
     await app.inject('/api/outfits/?page=0');
@@ -296,7 +299,7 @@ describe('metrics', () => {
     await expect.poll(cached).toBeGreaterThan(1000);
   });
 
-  test('count answers that a commit has invalidated apart from those whose dependencies are unknown', async () => {
+  test('metrics count answers that a commit has invalidated apart from those whose dependencies are unknown', async () => {
     const { app, metrics, pool } = await openLoggedGateway('info');
     const pages = ['/api/outfits/', '/api/outfits/?page=2'];
     const ended = async () => {
@@ -319,7 +322,7 @@ describe('metrics', () => {
     expect(await ended()).toEqual({ invalidations: 1, clears: 1 });
   });
 
-  test('tell only so many operation names apart, since clients choose them', async () => {
+  test('metrics tell only so many operation names apart, since clients choose them', async () => {
     const { app, metrics } = await openLoggedGateway('info');
     for (let number = 0; number < 150; number += 1) {
       await postGraphql(app, { query: `query Name${number} { __typename }` });
@@ -330,7 +333,7 @@ describe('metrics', () => {
     expect(text).toContain('operation="other",status="200"} 50\n');
   });
 
-  test('have no name that is longer than 64 characters, and the log cuts it', async () => {
+  test('metrics have no name that is longer than 64 characters, and the log cuts it', async () => {
     const { app, lines, metrics } = await openLoggedGateway('debug');
     for (const length of [64, 65, 1_000_000]) {
       const response = await postGraphql(app, {
@@ -347,7 +350,7 @@ describe('metrics', () => {
     expect(lines().map((line) => line['operation'])).toEqual(Array(3).fill('x'.repeat(64)));
   });
 
-  test('are served on METRICS_PORT and not on the port of the service', async () => {
+  test('metrics are served on METRICS_PORT and not on the port of the service', async () => {
     const metricsPort = await findFreePort();
     const server = runServer({
       ...(await environmentOf('PostgreSQL')),

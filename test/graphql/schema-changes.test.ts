@@ -77,7 +77,7 @@ describe('the comparison', () => {
     }
   });
 
-  test('is content with what is added', () => {
+  test('the comparison is content with what is added', () => {
     const after = before.replace('name: String }', 'name: String colour: Colour }');
     expect(findUntold(before, after, '')).toEqual([]);
   });

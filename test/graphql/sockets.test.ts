@@ -97,7 +97,7 @@ describe('the token', () => {
     return (await take()).payload.data.viewer;
   };
 
-  test('of connection_init counts, by each name that apps give it, and none is anonymous', async () => {
+  test('the token of connection_init counts, by each name that apps give it, and none is anonymous', async () => {
     const { authorization } = await signIn(1);
     for (const payload of [
       { authorization },
@@ -109,11 +109,11 @@ describe('the token', () => {
     expect(await viewerOf({}, {})).toBeNull();
   });
 
-  test('of the handshake counts', async () => {
+  test('the token of the handshake counts', async () => {
     expect(await viewerOf(await signIn(1))).not.toBeNull();
   });
 
-  test('is refused with 4403, or 401 in the handshake', async () => {
+  test('the token is refused with 4403, or 401 in the handshake', async () => {
     for (const authorization of ['Bearer x', 'Bearer x\r\nA: b', 'Bearer \u{1f600}']) {
       const { send, closed } = await openSocket(gateway.base);
       send({ type: 'connection_init', payload: { authorization } });
@@ -123,7 +123,7 @@ describe('the token', () => {
     await expect(refused).rejects.toThrow(/^401 .*UNAUTHENTICATED/);
   });
 
-  test('that ends closes the connection with 4403, so that graphql-ws asks for a new one', async () => {
+  test('the token that ends closes the connection with 4403, so that graphql-ws asks for a new one', async () => {
     await retitle('Before');
     let connections = 0;
     const client = createClient({
@@ -168,7 +168,7 @@ describe('the protocol', () => {
     [4409, [init, subscription, subscription]],
     [4429, [init, init]],
     [1009, [init, { ...subscription, payload: { query: 'x'.repeat(1_048_576) } }]],
-  ])('closes with %i', async (code, sent) => {
+  ])('the protocol closes with %i', async (code, sent) => {
     const { next: take, send, closed } = await openSocket(gateway.base);
     for (const message of sent) {
       send(message);
@@ -308,15 +308,18 @@ describe('the handshake', () => {
     ['https://app.test', ['https://app.test', undefined], ['null', 'https://other.test']],
     ['ionic://app', ['ionic://app'], ['ionic://other', 'capacitor://app', 'https://app']],
     ['*', ['https://other.test', 'null'], []],
-  ])('with CORS_ORIGINS=%s is taken from %j, and not from %j', async (names, taken, refused) => {
-    const { base } = await openForTest(names === '' ? {} : { CORS_ORIGINS: names });
-    for (const origin of taken) await openSocket(base, origin === undefined ? {} : { origin });
-    for (const origin of refused) {
-      await expect(openSocket(base, { origin })).rejects.toThrow(/^403 .*CORS_ORIGINS/);
-    }
-  });
+  ])(
+    'the handshake with CORS_ORIGINS=%s is taken from %j, and not from %j',
+    async (names, taken, refused) => {
+      const { base } = await openForTest(names === '' ? {} : { CORS_ORIGINS: names });
+      for (const origin of taken) await openSocket(base, origin === undefined ? {} : { origin });
+      for (const origin of refused) {
+        await expect(openSocket(base, { origin })).rejects.toThrow(/^403 .*CORS_ORIGINS/);
+      }
+    },
+  );
 
-  test('of a page that is not trusted has no cookie and no password of the browser', async () => {
+  test('the handshake of a page that is not trusted has no cookie and no password of the browser', async () => {
     const webhook = await startWebhook();
     onTestFinished(() => webhook.close());
     const password = 'Basic YW5uOnNlY3JldA==';
@@ -342,7 +345,7 @@ describe('the handshake', () => {
     }
   });
 
-  test('is refused above MAX_SOCKETS, and without sockets', async () => {
+  test('the handshake is refused above MAX_SOCKETS, and without sockets', async () => {
     const one = await openForTest({ MAX_SOCKETS: '1' });
     const { socket } = await openSocket(one.base);
     await expect(openSocket(one.base)).rejects.toThrow(/^503 .*TOO_MANY_SOCKETS/);

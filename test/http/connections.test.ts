@@ -76,15 +76,18 @@ describe('a handshake that is not taken', () => {
     ['with a repeated protocol', 'HTTP/1.1', `${protocol}, graphql-transport-ws`, key, version],
     ['of another protocol', 'HTTP/1.1', `${names.protocol}: graphql-ws`, key, version],
     ['of HTTP/1.0', 'HTTP/1.0', protocol, key, version],
-  ])('is answered as every request, %s', async (_name, http, ...lines) => {
-    const head = ['Host: a', 'Connection: close, Upgrade', 'Upgrade: websocket', ...lines];
-    const answer = await sendRaw(
-      gateway.app,
-      `GET /graphql ${http}\r\n${head.join('\r\n')}\r\n\r\n`,
-    );
-    expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-request-id: [\s\S]*nosniff/);
-    expect(answer).toMatch(/"code":"TRANSPORT_NOT_AVAILABLE"\}\}\]\}$/);
-  });
+  ])(
+    'a handshake that is not taken is answered as every request, %s',
+    async (_name, http, ...lines) => {
+      const head = ['Host: a', 'Connection: close, Upgrade', 'Upgrade: websocket', ...lines];
+      const answer = await sendRaw(
+        gateway.app,
+        `GET /graphql ${http}\r\n${head.join('\r\n')}\r\n\r\n`,
+      );
+      expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-request-id: [\s\S]*nosniff/);
+      expect(answer).toMatch(/"code":"TRANSPORT_NOT_AVAILABLE"\}\}\]\}$/);
+    },
+  );
 });
 
 describe('a method that only the parser of Node knows', () => {
@@ -161,13 +164,16 @@ describe('Expect: 100-continue', () => {
     ['POST /graphql HTTP/1.1', 'Authorization: Bearer x\r\nContent-Length: 5\r\n', 401],
     ['PUT /api/outfits/ HTTP/1.1', 'Transfer-Encoding: chunked\r\n', 405],
     ['POST /graphql HTTP/1.1', 'Content-Length: 1048577\r\n', 413],
-  ])('gets the final status at once: %s, %s', async (line, headers, status) => {
-    const { socket, answer } = await begin(line, headers);
-    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^{]*Connection: close\r\n`, 'i'));
-    await once(socket, 'close');
-  });
+  ])(
+    'Expect: 100-continue gets the final status at once: %s, %s',
+    async (line, headers, status) => {
+      const { socket, answer } = await begin(line, headers);
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^{]*Connection: close\r\n`, 'i'));
+      await once(socket, 'close');
+    },
+  );
 
-  test('gets 100 once it is let in', async () => {
+  test('Expect: 100-continue gets 100 once it is let in', async () => {
     const { socket, answer } = await begin(
       'POST /graphql HTTP/1.1',
       `Content-Length: ${query.length}\r\n`,
@@ -196,11 +202,14 @@ describe('a connection that the client has half-closed', () => {
     [`GET /outfits/ ${headers}Accept: text/html\r\n\r\n`, /<\/html>/],
     [`GET /a ${headers}\r\nGET /api/outfits/ ${headers}\r\n`, / 404 [\s\S]*"count":45/],
     [`POST /graphql ${headers}${json}\r\n{"qu`, /^HTTP\/1\.1 400 /],
-  ])('gets its answer, read from the database: %j', async (bytes, expected) => {
-    expect(await half(bytes)).toMatch(expected);
-  });
+  ])(
+    'a connection that the client has half-closed gets its answer, read from the database: %j',
+    async (bytes, expected) => {
+      expect(await half(bytes)).toMatch(expected);
+    },
+  );
 
-  test('gets none that takes long, and its SQL is stopped', async () => {
+  test('a connection that the client has half-closed gets none that takes long, and its SQL is stopped', async () => {
     const url = databaseUrlOf(gateway.database.pool);
     const [watcher, unlock] = [await connectTo(url), await lockOutfits(url)];
     const before = log.lines().length;
@@ -214,7 +223,7 @@ describe('a connection that the client has half-closed', () => {
     expect(log.lines().slice(before)).toEqual([]);
   });
 
-  test('ends a live answer', async () => {
+  test('a connection that the client has half-closed ends a live answer', async () => {
     const live = `GET /graphql?query=subscription{outfits{count}} ${headers}Accept: text/event-stream\r\n\r\n`;
     expect(await half(live)).not.toContain('complete');
   });

@@ -107,11 +107,11 @@ describe('a page of another site', () => {
     'text/plain, application/json',
     'application/json, text/plain',
     ' ',
-  ])('cannot send a body of the type %s', async (type) => {
+  ])('a page of another site cannot send a body of the type %s', async (type) => {
     expectRefused(await send({ method: 'POST', headers: { 'content-type': type }, payload }), 415);
   });
 
-  test('cannot hide behind a second Content-Type, or behind none', async () => {
+  test('a page of another site cannot hide behind a second Content-Type, or behind none', async () => {
     const sendLines = (lines: string[]) => {
       const head = ['POST /graphql HTTP/1.1', 'Host: a', 'Connection: close', ...lines];
       const length = `Content-Length: ${payload.length}`;
@@ -205,7 +205,7 @@ describe('bytes that are not a request', () => {
   const statusesIn = (answer: string) =>
     [...answer.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
 
-  test('do not take the place of the answers to requests before them', async () => {
+  test('bytes that are not a request do not take the place of the answers to requests before them', async () => {
     // Read anew, so that the answers are not there yet when the bytes come.
     for (const path of ['/graphql?query={outfits{count}}', '/api/outfits/?page=3']) {
       await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
@@ -217,13 +217,13 @@ describe('bytes that are not a request', () => {
     }
   });
 
-  test('are answered once, however many come', async () => {
+  test('bytes that are not a request are answered once, however many come', async () => {
     await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
     const answer = await sendRaw(open.app, page(1), 'GARBAGE\r\n\r\n', 'MORE\r\n\r\n');
     expect(statusesIn(answer)).toEqual([200, 400]);
   });
 
-  test('in a body are answered at once, after the requests before', async () => {
+  test('bytes that are not a request in a body are answered at once, after the requests before', async () => {
     const body =
       'POST /graphql HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n';
     expect(statusesIn(await sendRaw(open.app, body))).toEqual([400]);

@@ -52,7 +52,7 @@ function expectedQuery(parameters: Parameters, page: string): string {
 }
 
 describe('the query string of a link', () => {
-  test('is the decided form of any parameters, however they were encoded', () => {
+  test('the query string of a link is the decided form of any parameters, however they were encoded', () => {
     fc.assert(
       fc.property(anyParameters, fc.nat(), fc.nat(10_000), (parameters, choice, page) => {
         const sent = parameters
@@ -75,7 +75,7 @@ describe('the query string of a link', () => {
     ['a=%zz%4', 'a=%25zz%254&page=2'],
     ['a=%ff%C3', 'a=%EF%BF%BD%EF%BF%BD&page=2'],
     ['?a=1', '%3Fa=1&page=2'],
-  ])('of ?%s is %s', (sent, link) => {
+  ])('the query string of a link of ?%s is %s', (sent, link) => {
     expect(formatQuery(parseQuery(sent), 'page', '2')).toBe(link);
   });
 });

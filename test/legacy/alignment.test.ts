@@ -67,7 +67,7 @@ describe('the order of a page', () => {
     ['-likes', [c, a, b], ordered(undefined, true)],
     ['likes', [a, c, b], ordered(['3', '2'])],
     ['', [a, b, c], ordered(['2', '3'], true)],
-  ])('by "%s" is judged record by record', (name, records, expected) => {
+  ])('the order of a page by "%s" is judged record by record', (name, records, expected) => {
     expect(checkOrder(records, name)).toEqual(expected);
   });
 });

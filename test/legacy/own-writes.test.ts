@@ -45,7 +45,7 @@ async function read({ base }: ListeningGateway, id: number) {
 }
 
 describe('a write that the old service has taken', () => {
-  test('is seen here at once: a creation, a change, a like, a deletion', async () => {
+  test('a write that the old service has taken is seen here at once: a creation, a change, a like, a deletion', async () => {
     const gateway = await open();
     const created = await write(gateway, 'POST', '', { title: 'New' });
     const { id, likes } = (await created.json()) as { id: number; likes: number };
@@ -62,7 +62,7 @@ describe('a write that the old service has taken', () => {
     expect(await read(gateway, id)).toBeUndefined();
   });
 
-  test('is read with the credential of its writer, and without what describes its body', async () => {
+  test('a write that the old service has taken is read with the credential of its writer, and without what describes its body', async () => {
     const gateway = await open();
     const headers = {
       'x-app': 'shop',
@@ -96,7 +96,7 @@ describe('a write that the old service has taken', () => {
     }
   });
 
-  test('changes nothing here when its record is a 404 then, unless it was a deletion', async () => {
+  test('a write that the old service has taken changes nothing here when its record is a 404 then, unless it was a deletion', async () => {
     const gateway = await open();
     legacy.onRead = (id) => {
       legacy.records.splice(
@@ -110,7 +110,7 @@ describe('a write that the old service has taken', () => {
     expect(await read(gateway, 7)).toMatchObject({ title: 'Once' });
   });
 
-  test('is never replaced by what was read before it', async () => {
+  test('a write that the old service has taken is never replaced by what was read before it', async () => {
     const gateway = await open();
     let reads = 0;
     legacy.onRead = async () => {
@@ -123,7 +123,7 @@ describe('a write that the old service has taken', () => {
     expect(await read(gateway, 7)).toMatchObject({ title: 'Second' });
   });
 
-  test('is answered though it cannot be read, or is no record of the contract', async () => {
+  test('a write that the old service has taken is answered though it cannot be read, or is no record of the contract', async () => {
     const log = keepLog();
     const gateway = await open({ logger: log.logger });
     legacy.onRead = () => {
@@ -137,7 +137,7 @@ describe('a write that the old service has taken', () => {
     expect(await read(gateway, 7)).toMatchObject({ title: makeLegacyRecord(7).title });
   });
 
-  test('is not followed when the old service refuses it', async () => {
+  test('a write that the old service has taken is not followed when the old service refuses it', async () => {
     const gateway = await open();
     legacy.requests.length = 0;
     expect((await write(gateway, 'PATCH', '99999/', {})).status).toBe(404);

@@ -414,7 +414,7 @@ describeOnce('verify', () => {
   });
 
   describe('a source that fails', () => {
-    test('by being slow is waited for, and one that hangs is asked again', async () => {
+    test('a source that fails by being slow is waited for, and one that hangs is asked again', async () => {
       const legacy = await serve();
       const faults: Record<number, Fault> = { 5: 'hanging', 9: 'slow' };
       beforeEachAnswer(legacy, (_target, number) => faults[number]);
@@ -423,7 +423,7 @@ describeOnce('verify', () => {
       expect(found.stderr).toContain('no whole answer in 3 s');
     });
 
-    test('for one question differs in that, and is compared to the end', async () => {
+    test('a source that fails for one question differs in that, and is compared to the end', async () => {
       const legacy = await serve();
       beforeEachAnswer(legacy, (target) => (/nope|no-such/.test(target) ? 'errors' : undefined));
       const found = await verify(legacy.url);
@@ -434,21 +434,24 @@ describeOnce('verify', () => {
     test.each([
       ['errors', 'status'],
       ['hanging', 'status unreachable'],
-    ] as const)('for good (%s) ends it, with a report of what was found', async (fault, named) => {
-      const legacy = await serve();
-      const isLast = ({ target }: { readonly target: string }) =>
-        /ordering=-like_count&page=3/.test(target);
-      beforeEachAnswer(legacy, () => (legacy.requests.some(isLast) ? fault : undefined));
-      legacy.records[4] = { ...legacy.records[4], title: 'spoilt' } as LegacyRecord;
-      const found = await verify(legacy.url, '--timeout', '300ms');
-      expect(found.code).toBe(2);
-      expect(found.stderr).toContain('Not everything could be compared: http');
-      expect(found.report).toMatchObject({
-        same: false,
-        broken: expect.stringContaining('7 times'),
-      });
-      expect(found.named).toEqual(expect.arrayContaining([named, 'value results.title']));
-    });
+    ] as const)(
+      'a source that fails for good (%s) ends it, with a report of what was found',
+      async (fault, named) => {
+        const legacy = await serve();
+        const isLast = ({ target }: { readonly target: string }) =>
+          /ordering=-like_count&page=3/.test(target);
+        beforeEachAnswer(legacy, () => (legacy.requests.some(isLast) ? fault : undefined));
+        legacy.records[4] = { ...legacy.records[4], title: 'spoilt' } as LegacyRecord;
+        const found = await verify(legacy.url, '--timeout', '300ms');
+        expect(found.code).toBe(2);
+        expect(found.stderr).toContain('Not everything could be compared: http');
+        expect(found.report).toMatchObject({
+          same: false,
+          broken: expect.stringContaining('7 times'),
+        });
+        expect(found.named).toEqual(expect.arrayContaining([named, 'value results.title']));
+      },
+    );
   });
 
   describe('a source that leaves the order of equal values open', () => {

@@ -68,7 +68,7 @@ const refused = (...names: string[]) => ({
 const next = (query: string) => `http://shop.test${listing}?${query}`;
 
 describe('UNKNOWN_PARAMETERS=refuse', () => {
-  test('is a 400 that names all of them at once, in their order, with the headers of the contract', async () => {
+  test('UNKNOWN_PARAMETERS=refuse is a 400 that names all of them at once, in their order, with the headers of the contract', async () => {
     const { app, ask } = await open('refuse');
     const answer = await ask(`${listing}?user=5&ordering=id&brand=a&page=2&user=6`);
     expect(answer).toMatchObject(refused('user', 'brand'));
@@ -139,7 +139,7 @@ describe('UNKNOWN_PARAMETERS=refuse', () => {
 });
 
 describe('UNKNOWN_PARAMETERS=log', () => {
-  test('answers as ever, counts by client and name, and logs each once', async () => {
+  test('UNKNOWN_PARAMETERS=log answers as ever, counts by client and name, and logs each once', async () => {
     const { app, ask, counts, lines } = await open('log');
     const url = `${listing}?user=5&page=1&brand=a`;
     for (let time = 0; time < 3; time += 1) {

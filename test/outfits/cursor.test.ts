@@ -13,7 +13,7 @@ const places = fc.record({
 const encode = (text: string) => Buffer.from(text).toString('base64url');
 
 describe('a cursor', () => {
-  test('gives back the field and the key that it was made from', () => {
+  test('a cursor gives back the field and the key that it was made from', () => {
     fc.assert(
       fc.property(places, (place) => {
         const cursor = formatCursor(place.field, place.key);
@@ -24,7 +24,7 @@ describe('a cursor', () => {
     );
   });
 
-  test('is never read from text that is not one, letter by letter', () => {
+  test('a cursor is never read from text that is not one, letter by letter', () => {
     const shaped = fc
       .tuple(
         fc.constantFrom('created', 'id', 'likes', 'modified', 'title', ''),
@@ -64,7 +64,7 @@ describe('a cursor', () => {
     [encode('created:-9223372036854775809:1'), 'a value that is too small'],
     [encode('title:1:1'), 'an unknown field'],
     [encode('Likes:1:1'), 'another case'],
-  ])('is not read from %j (%s)', (text) => {
+  ])('a cursor is not read from %j (%s)', (text) => {
     expect(parseCursor(text)).toBeUndefined();
   });
 });

@@ -25,7 +25,7 @@ function watchStatements({ database: { pool } }: TestGateway): () => pg.QueryCon
 }
 
 describe('on PostgreSQL, a list', () => {
-  test('is read as ever after a statement that failed', async () => {
+  test('a list is read as ever after a statement that failed', async () => {
     const gateway = await openGateway('PostgreSQL', [], { CACHE_MAX_SIZE: '0' });
     onTestFinished(() => gateway.close());
     for (let round = 0; round < 5; round++) {
@@ -80,7 +80,7 @@ describe('on PostgreSQL, a list', () => {
     });
   });
 
-  test('with a filter that has no condition is the plain list', async () => {
+  test('a list with a filter that has no condition is the plain list', async () => {
     const gateway = await openGateway('PostgreSQL', outfits, { CACHE_MAX_SIZE: '0' });
     onTestFinished(() => gateway.close());
     const sent = watchStatements(gateway);
@@ -106,7 +106,7 @@ describe('on PostgreSQL, a list', () => {
       readonly last: object;
     }
 
-    test.each(orderings)('by $enum, all get theirs in one statement', async (list) => {
+    test.each(orderings)('a list by $enum, all get theirs in one statement', async (list) => {
       const sent = watchStatements(gateway);
       const page = (what: string) =>
         `outfits(ordering: ${list.enum}, ${what}) { count page pageCount results { id: databaseId user { id: databaseId } } }`;

@@ -13,7 +13,7 @@ const anyMoment = fc.oneof(
 );
 
 describe('a moment', () => {
-  test('of the years 0001 to 9999 has six digits and Z, and reads back as itself', () => {
+  test('a moment of the years 0001 to 9999 has six digits and Z, and reads back as itself', () => {
     fc.assert(
       fc.property(anyMoment, (micros) => {
         const text = formatTimestamp(micros);
@@ -38,7 +38,7 @@ describe('a moment', () => {
     expect(parseTimestamp(text)).toBe(micros);
   });
 
-  test('may be read with fewer digits', () => {
+  test('a moment may be read with fewer digits', () => {
     expect(parseTimestamp('1970-01-01T00:00:01Z')).toBe(1_000_000n);
     expect(parseTimestamp('1970-01-01T00:00:00.5Z')).toBe(500_000n);
     expect(parseTimestamp('1969-12-31T23:59:59.99999Z')).toBe(-10n);
@@ -58,11 +58,11 @@ describe('a moment', () => {
     '٢٠٢٤-01-01T00:00:00.000000Z',
     '2024-01-01',
     '',
-  ])('is not read from %j', (text) => {
+  ])('a moment is not read from %j', (text) => {
     expect(parseTimestamp(text)).toBeUndefined();
   });
 
-  test('is never read from text that it would not be written as', () => {
+  test('a moment is never read from text that it would not be written as', () => {
     const upTo = (most: number) =>
       fc.integer({ min: 0, max: most }).map((number) => String(number).padStart(2, '0'));
     const shaped = fc

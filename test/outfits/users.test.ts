@@ -103,7 +103,7 @@ describe('users(search) on PostgreSQL', () => {
     },
   );
 
-  test('finds a user under a new name at once, and no more under the old one', async () => {
+  test('users(search) on PostgreSQL finds a user under a new name at once, and no more under the old one', async () => {
     const namesOf = async (search: string) => (await ask(search)).data.users?.totalCount;
     expect([await namesOf('stras'), await namesOf('gravel')]).toEqual([1, 0]);
     const rename = 'UPDATE users SET username = $1 WHERE id = 11';

@@ -157,7 +157,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(list.body).toContain(`"results":[${response.body},`);
     });
 
-    test('takes a form, in which an empty field is one that was not filled in', async () => {
+    test('POST takes a form, in which an empty field is one that was not filled in', async () => {
       const fields = { image_key: `outfits/${uuid}.jpeg`, title: '', video: '', private: 'on' };
       const body = `${new URLSearchParams({ ...fields, image_original_url: '', creation_device: '' })}`;
       const response = await send(body, { ...form, ...owner });
@@ -220,7 +220,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       },
     );
 
-    test('refuses a form of more than 1000 fields', async () => {
+    test('POST refuses a form of more than 1000 fields', async () => {
       const refused = await send('a=1&'.repeat(1_001), { ...form, ...owner });
       const detail = 'Form parse error - The form has more than 1000 fields.';
       expect([refused.statusCode, refused.json()]).toEqual([400, { detail }]);
@@ -288,7 +288,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await count()).toBe(before);
     });
 
-    test('takes texts of exactly the longest length, in code points', async () => {
+    test('POST takes texts of exactly the longest length, in code points', async () => {
       const response = await post({
         image_key: image,
         title: '👗'.repeat(255),
@@ -346,7 +346,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(response).toMatchObject({ statusCode: 401, body: '{"detail":"Invalid token."}' });
     });
 
-    test('of any JSON is either created or explained, and never fails', async () => {
+    test('POST of any JSON is either created or explained, and never fails', async () => {
       const value = fc.oneof(fc.jsonValue(), fc.string({ unit: 'binary' }), fc.constant(image));
       const names = [
         ...['title', 'description', 'image_key', 'image_original_url', 'private'],
@@ -391,7 +391,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('createOutfit', () => {
-    test('makes the record that POST makes of the same input', async () => {
+    test('createOutfit makes the record that POST makes of the same input', async () => {
       const posted = (await post({ image_key: image, title: 'Same', video })).json();
       const { outfit, errors } = await mutate(owner, 'createOutfit', {
         input: { imageKey: image, title: 'Same', video },
@@ -433,7 +433,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       },
     );
 
-    test('takes null for every field as omitted', async () => {
+    test('createOutfit takes null for every field as omitted', async () => {
       const others = ['title', 'description', 'imageOriginalUrl', 'private', 'backgroundColor'];
       const nulls = [...others, 'video', 'device'].map((name) => [name, null]);
       const input = { imageKey: image, ...Object.fromEntries(nulls) };
@@ -448,7 +448,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ]);
     });
 
-    test('only checks when it is asked to', async () => {
+    test('createOutfit only checks when it is asked to', async () => {
       const before = await count();
       const { data } = await ask(
         owner,
@@ -473,7 +473,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       id = await newOutfit();
     });
 
-    test('is changed by its owner, who leaves a moment and a device, and nothing else changes', async () => {
+    test('an outfit is changed by its owner, who leaves a moment and a device, and nothing else changes', async () => {
       const before = (await mutate(owner, 'likeOutfit', { id })).outfit;
       const { outfit, errors } = await mutate(owner, 'updateOutfit', {
         id,
@@ -491,7 +491,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(String(outfit?.['modified']) > String(before?.['modified'])).toBe(true);
     });
 
-    test('gets a new original together with a new image, unless another is given', async () => {
+    test('an outfit gets a new original together with a new image, unless another is given', async () => {
       const second = image.replace('png', 'jpeg');
       const changed = await mutate(owner, 'updateOutfit', { id, input: { imageKey: second } });
       expect(changed.outfit).toMatchObject({ image_key: second, image_original_url: second });
@@ -500,7 +500,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(again.outfit).toMatchObject({ image_key: second, image_original_url: image });
     });
 
-    test('keeps what is null in a change, but its video', async () => {
+    test('an outfit keeps what is null in a change, but its video', async () => {
       const { outfit: before } = await mutate(owner, 'likeOutfit', { id });
       const names = ['title', 'description', 'imageKey', 'imageOriginalUrl', 'private'];
       const nulls = [...names, 'backgroundColor', 'device'].map((name) => [name, null]);
@@ -513,7 +513,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(outfit).toEqual({ ...before, ...changed, video: null, play_video: false });
     });
 
-    test('stays as it is when a change is wrong', async () => {
+    test('an outfit stays as it is when a change is wrong', async () => {
       const { outfit, errors } = await mutate(owner, 'updateOutfit', {
         id,
         input: { title: 'New', imageKey: '' },
@@ -525,7 +525,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
-    test('is neither changed nor deleted by another user', async () => {
+    test('an outfit is neither changed nor deleted by another user', async () => {
       const named = `id: "${outfitId(id)}"`;
       for (const field of [`updateOutfit(${named}, input: {})`, `deleteOutfit(${named})`]) {
         expect(await refusal(other, field)).toMatchObject({
@@ -538,7 +538,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
-    test('is deleted by its owner, with the likes that it had', async () => {
+    test('an outfit is deleted by its owner, with the likes that it had', async () => {
       await mutate(other, 'likeOutfit', { id });
       const before = await count();
       const named = `id: "${outfitId(id)}"`;
@@ -550,7 +550,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       }
     });
 
-    test('is written by its number as by its id, but not by both or neither', async () => {
+    test('an outfit is written by its number as by its id, but not by both or neither', async () => {
       const written = async (argument: string) => {
         const fields = 'outfit { databaseId } }';
         const { data, errors } = await ask(
@@ -573,7 +573,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(gone.data).toEqual({ deleteOutfit: { deletedOutfitId: outfitId(id) } });
     });
 
-    test('is liked once by each user, whatever comes how often, and modified stays', async () => {
+    test('an outfit is liked once by each user, whatever comes how often, and modified stays', async () => {
       const created = (await mutate(owner, 'likeOutfit', { id })).outfit;
       expect(created).toMatchObject({ likes: 1, modification_device: '' });
       expect(created?.['modified']).toBe(created?.['created']);
@@ -623,7 +623,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
        VALUES (${id}, 'x', 'x', ${ownerId}, 0, 0)`;
 
-    test('that writes likes to outfits fails as it did not before 1.0, and changes nothing', async () => {
+    test('SQL of others that writes likes to outfits fails as it did not before 1.0, and changes nothing', async () => {
       const id = await newOutfit();
       for (const statement of [
         `UPDATE outfits SET likes = likes + 1, title = 'Other' WHERE id = ${id}`,
@@ -635,7 +635,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       await expectRight();
     });
 
-    test('that gives outfits another id, owner or visibility is followed by their likes', async () => {
+    test('SQL of others that gives outfits another id, owner or visibility is followed by their likes', async () => {
       const id = await newOutfit();
       const [moved, made, renamed] = [900_001, 900_002, 800_000 + otherId];
       await run('UPDATE outfit_like_counts SET likes = 7 WHERE id = $1', [id]);
@@ -784,7 +784,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(old.json()).toEqual({ ...first.json(), quality: 0, background_color: '' });
     });
 
-    test('with another request is a 422, by POST and by GraphQL', async () => {
+    test('an Idempotency-Key with another request is a 422, by POST and by GraphQL', async () => {
       const headers = { 'idempotency-key': 'other' };
       expect((await post({ image_key: image }, headers)).statusCode).toBe(201);
       const posted = await post({ image_key: image, title: 'x' }, headers);
@@ -800,7 +800,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(errors).toMatchObject([{ extensions: { code: 'IDEMPOTENCY_KEY_REUSED' } }]);
     });
 
-    test('is free again after a day', async () => {
+    test('an Idempotency-Key is free again after a day', async () => {
       const headers = { 'idempotency-key': 'yesterday' };
       const first = (await post({ image_key: image }, headers)).json();
       await gateway.database.pool.query(
@@ -812,7 +812,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(second.json().id).not.toBe(first.id);
     });
 
-    test('is deleted after a day, also of users who send no other request', async () => {
+    test('an Idempotency-Key is deleted after a day, also of users who send no other request', async () => {
       const { pool } = gateway.database;
       for (const key of ['expired', 'kept'])
         await post({ image_key: image }, { 'idempotency-key': key });
@@ -826,7 +826,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(rows).toEqual([{ key: 'kept' }]);
     });
 
-    test('creates one outfit when the same request comes ten times at once', async () => {
+    test('an Idempotency-Key creates one outfit when the same request comes ten times at once', async () => {
       const before = await count();
       const answers = await Promise.all(
         Array.from({ length: 10 }, () => post({ image_key: image }, { 'idempotency-key': 'ten' })),
@@ -836,7 +836,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await count()).toBe(before + 1);
     });
 
-    test('belongs to one user, and is not used up by a request that was refused', async () => {
+    test('an Idempotency-Key belongs to one user, and is not used up by a request that was refused', async () => {
       const headers = { 'idempotency-key': 'mine' };
       expect((await post({ image_key: 'wrong' }, headers)).statusCode).toBe(400);
       const first = await post({ image_key: image }, headers);
@@ -846,11 +846,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(second.json().id).not.toBe(first.json().id);
     });
 
-    test.each(['', 'x'.repeat(256), 'caf\u00e9'])('may not be %j', async (key) => {
-      const response = await post({ image_key: image }, { 'idempotency-key': key });
-      expect(response.statusCode).toBe(400);
-      expect(response.json().detail).toContain('Idempotency-Key must be');
-    });
+    test.each(['', 'x'.repeat(256), 'caf\u00e9'])(
+      'an Idempotency-Key may not be %j',
+      async (key) => {
+        const response = await post({ image_key: image }, { 'idempotency-key': key });
+        expect(response.statusCode).toBe(400);
+        expect(response.json().detail).toContain('Idempotency-Key must be');
+      },
+    );
   });
 
   describe('ids', () => {
@@ -876,7 +879,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const setSequence = (value: number) =>
       gateway.database.pool.query(`SELECT setval('outfits_id_seq', $1)`, [value]);
 
-    test('that others have taken are passed over, with and without a key', async () => {
+    test('ids that others have taken are passed over, with and without a key', async () => {
       await write(last + 1, last + 2, last + 3);
       expect(await publish()).toBe(last + 4);
       await write(last + 5);
@@ -889,13 +892,13 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(Math.min(...many)).toBeGreaterThan(last + 7);
     });
 
-    test('go on in a gap when the sequence is at its end', async () => {
+    test('ids go on in a gap when the sequence is at its end', async () => {
       await setSequence(highest);
       expect(await publish()).toBe(last + 1);
       expect(await publish()).toBe(last + 2);
     });
 
-    test('come from the largest gap when the last one is taken', async () => {
+    test('ids come from the largest gap when the last one is taken', async () => {
       await write(highest, 1_000_000);
       await setSequence(highest - 1);
       expect(await publish()).toBe(1_000_001);

@@ -21,7 +21,7 @@ const ask = async (headers: Record<string, string>, payload: object, on = gatewa
 const constant = (headers: object) => ({ ...headers, date: '', 'x-request-id': '' });
 
 describe('the schema as text', () => {
-  test('is schema.graphql, byte for byte, for everyone', async () => {
+  test('the schema as text is schema.graphql, byte for byte, for everyone', async () => {
     const file = readFileSync(new URL('../../src/graphql/schema.graphql', import.meta.url), 'utf8');
     for (const value of ['*/*', 'text/html', 'application/json']) {
       const { statusCode, headers, body } = await gateway.get(sdlPath, { accept: value });
@@ -30,14 +30,14 @@ describe('the schema as text', () => {
     }
   });
 
-  test('is kept by clients, and sent again only when it has changed', async () => {
+  test('the schema as text is kept by clients, and sent again only when it has changed', async () => {
     const { headers } = await gateway.get(sdlPath);
     expect(headers['cache-control']).toBe('no-cache');
     const again = await gateway.get(sdlPath, { 'if-none-match': String(headers['etag']) });
     expect([again.statusCode, again.body]).toEqual([304, '']);
   });
 
-  test('is compressed for those who take that', async () => {
+  test('the schema as text is compressed for those who take that', async () => {
     const accepted = { 'accept-encoding': 'gzip' };
     const plain = await gateway.get(sdlPath);
     // As all answers, when it is asked for a second time.
@@ -47,7 +47,7 @@ describe('the schema as text', () => {
     expect(gunzipSync(rawPayload).equals(plain.rawPayload)).toBe(true);
   });
 
-  test('is only read, by those who may come in', async () => {
+  test('the schema as text is only read, by those who may come in', async () => {
     const head = await gateway.app.inject({ method: 'HEAD', url: sdlPath });
     expect([head.statusCode, head.body]).toEqual([200, '']);
     const post = await gateway.app.inject({ method: 'POST', url: sdlPath, payload: 'x' });
@@ -57,7 +57,7 @@ describe('the schema as text', () => {
   });
 
   test.each([{ GRAPHIQL: 'off' }, { GRAPHQL_INTROSPECTION: 'off' }])(
-    'is not there with %j',
+    'the schema as text is not there with %j',
     async (environment) => {
       const { statusCode, body } = await (await open(environment)).get(sdlPath);
       expect([statusCode, body]).toEqual([404, '{"detail":"Not found."}']);
@@ -70,7 +70,7 @@ describe('the cost of a question', () => {
     'query ($first: Int) { outfitConnection(first: $first) { edges { node { title } } } }';
   const asking = { 'graphql-cost': '1' };
 
-  test('is sent to clients that ask for it, and changes nothing else of the answer', async () => {
+  test('the cost of a question is sent to clients that ask for it, and changes nothing else of the answer', async () => {
     const payload = { query, variables: { first: 7 } };
     const [plain, told] = [await ask({}, payload), await ask(asking, payload)];
     expect(told.body).toBe(plain.body);
@@ -78,7 +78,7 @@ describe('the cost of a question', () => {
     expect(constant(told.headers)).toEqual(constant(expected));
   });
 
-  test('is told of what is refused for it, and not where the question cannot be read', async () => {
+  test('the cost of a question is told of what is refused for it, and not where the question cannot be read', async () => {
     const costly =
       '{ outfitConnection(first: 100) { edges { node { user { outfits { results { user { outfits { results { id } } } } } } } } } }';
     const refused = await ask(asking, { query: costly });
@@ -100,7 +100,7 @@ describe('the cost of a question', () => {
 
 describe('the examples', () => {
   const runnable = examples.filter(({ query }) => !query.includes('subscription'));
-  test.each(runnable)('run: $query', async ({ query }) => {
+  test.each(runnable)('the examples run: $query', async ({ query }) => {
     const { data, errors } = (await ask(await signIn(1), { query })).json();
     expect(errors).toBeUndefined();
     expect(Object.values(data)).not.toContain(null);
@@ -111,7 +111,7 @@ describe('the page', () => {
   const getPage = (headers = {}, method: 'GET' | 'HEAD' = 'GET') =>
     gateway.app.inject({ method, url: '/graphql', headers: { accept, ...headers } });
 
-  test('is HTML whose policy allows the one script, that it loads from here', async () => {
+  test('the page is HTML whose policy allows the one script, that it loads from here', async () => {
     const page = await getPage();
     expect(page.statusCode).toBe(200);
     expect(page.headers).toMatchObject({
@@ -140,7 +140,7 @@ describe('the page', () => {
     expect(policy).toMatch(/default-src 'none'.*connect-src 'self'/);
   });
 
-  test('leads home, to the outfits, the documentation of REST and the schema', async () => {
+  test('the page leads home, to the outfits, the documentation of REST and the schema', async () => {
     const linksOn = async (on: typeof gateway) => {
       const { body } = await on.get('/graphql', { accept });
       return elementsOf(body).flatMap(({ name, attributes: { href } }) =>
@@ -157,7 +157,7 @@ describe('the page', () => {
     expect(await linksOn(off)).toEqual([]);
   });
 
-  test('has files that browsers keep for ever, small on the wire the first time too', async () => {
+  test('the page has files that browsers keep for ever, small on the wire the first time too', async () => {
     const { body } = await getPage();
     const paths = [...body.matchAll(/"(graphql\/assets\/[^"]+)"/g)].map(([, path]) => `/${path}`);
     for (const [encoding, read] of [
@@ -182,7 +182,7 @@ describe('the page', () => {
     expect(wrong.headers['cache-control']).toBeUndefined();
   });
 
-  test('is 304 when the browser has it, and has the same headers for HEAD', async () => {
+  test('the page is 304 when the browser has it, and has the same headers for HEAD', async () => {
     const page = await getPage();
     const { etag } = page.headers;
     for (const value of [etag, `W/${etag}`]) {
@@ -195,14 +195,14 @@ describe('the page', () => {
     expect(head.body).toBe('');
   });
 
-  test('begins with where to start, an example, and a hint how to get a token', async () => {
+  test('the page begins with where to start, an example, and a hint how to get a token', async () => {
     const { data } = await gateway.post('{ __schema { description } }');
     const description = expect.stringContaining('Start here');
     expect(data).toMatchObject({ __schema: { description } });
     expect(examples.map(({ query }) => query).join()).toContain('outfit-gateway token --user 1');
   });
 
-  test('is what a client prefers to an answer, and does not get in the way of others', async () => {
+  test('the page is what a client prefers to an answer, and does not get in the way of others', async () => {
     for (const value of ['Text/HTML; charset=utf-8', 'application/json;q=0.4, text/html;q=0.5']) {
       const { headers } = await getPage({ accept: value });
       expect(headers['content-type']).toBe('text/html; charset=utf-8');
@@ -214,7 +214,7 @@ describe('the page', () => {
     }
   });
 
-  test('is for those who may come in', async () => {
+  test('the page is for those who may come in', async () => {
     expect((await getPage({ authorization: 'Bearer nonsense' })).statusCode).toBe(401);
     const limited = await open({ RATE_LIMIT: '1/day' });
     for (const status of [200, 429]) {

@@ -400,9 +400,9 @@ describe('text of people', () => {
     expect(jsonOn(json).results).toEqual(results);
   };
 
-  test('is text on the page, whatever it says', () => check(nasty));
+  test('text of people is text on the page, whatever it says', () => check(nasty));
 
-  test('is text on the page, at random', async () => {
+  test('text of people is text on the page, at random', async () => {
     const parts = fc.constantFrom(...nasty.filter(({ length }) => length < 100));
     const anything = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 40 }),

@@ -33,7 +33,7 @@ async function statuses(base: string): Promise<number[]> {
 }
 
 describe('PostgreSQL', () => {
-  test('that is not migrated is waited for, until npm run migrate has been run', async () => {
+  test('PostgreSQL that is not migrated is waited for, until npm run migrate has been run', async () => {
     const environment = await environmentOf('PostgreSQL');
     const { host, pathname } = new URL(environment['DATABASE_URL'] ?? '');
     const name = `PostgreSQL database ${pathname.slice(1)} on ${host}`;
@@ -60,7 +60,7 @@ describe('PostgreSQL', () => {
     expect(await stop(server)).toBe(0);
   });
 
-  test('that is away is named in one sentence, without its password', async () => {
+  test('PostgreSQL that is away is named in one sentence, without its password', async () => {
     const DATABASE_URL = `postgresql://shop:s3cret@127.0.0.1:${await findFreePort()}/shop`;
     const sentence =
       /The PostgreSQL database shop on 127\.0\.0\.1:\d+ cannot be reached \(.+\): start it, or correct DATABASE_URL\./;

@@ -38,22 +38,25 @@ describe('an error that nothing catches', { timeout: 120_000 }, () => {
   test.each([
     ['SIGUSR2', 'thrown by a test'],
     ['SIGWINCH', 'rejected by a test'],
-  ] as const)('ends the process after what it has begun (%s)', async (signal, message) => {
-    const { server, base, databaseUrl } = await start();
-    const client = await connectForTest(databaseUrl);
-    await client.query('BEGIN; LOCK TABLE outfits');
-    const answer = listing(base);
-    const waiting = async () =>
-      (await client.query('SELECT FROM pg_locks WHERE NOT granted')).rowCount;
-    await expect.poll(waiting).toBeGreaterThan(0);
-    server.child.kill(signal);
-    await server.until(/uncaught error: closing/);
-    // A service manager that ends it meanwhile cuts nothing.
-    server.child.kill('SIGTERM');
-    await client.query('COMMIT');
-    expect((await answer).count).toBe(0);
-    expect(await server.ended).toBe(1);
-    expect(server.errors()).toBe('');
-    expect(fatalLines(server)).toMatchObject([lineOf(server.child.pid, message)]);
-  });
+  ] as const)(
+    'an error that nothing catches ends the process after what it has begun (%s)',
+    async (signal, message) => {
+      const { server, base, databaseUrl } = await start();
+      const client = await connectForTest(databaseUrl);
+      await client.query('BEGIN; LOCK TABLE outfits');
+      const answer = listing(base);
+      const waiting = async () =>
+        (await client.query('SELECT FROM pg_locks WHERE NOT granted')).rowCount;
+      await expect.poll(waiting).toBeGreaterThan(0);
+      server.child.kill(signal);
+      await server.until(/uncaught error: closing/);
+      // A service manager that ends it meanwhile cuts nothing.
+      server.child.kill('SIGTERM');
+      await client.query('COMMIT');
+      expect((await answer).count).toBe(0);
+      expect(await server.ended).toBe(1);
+      expect(server.errors()).toBe('');
+      expect(fatalLines(server)).toMatchObject([lineOf(server.child.pid, message)]);
+    },
+  );
 });

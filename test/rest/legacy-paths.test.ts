@@ -67,7 +67,7 @@ describe('the example of CONTRIBUTING.md', () => {
   const text = read('CONTRIBUTING.md').split('## How to add a REST path')[1] ?? '';
   const gateway = use(/```graphql\n([\s\S]*?)```/.exec(text)?.[1] ?? '');
 
-  test('is a list by likes, and a user', async () => {
+  test('the example of CONTRIBUTING.md is a list by likes, and a user', async () => {
     const { results } = (await gateway.get('/api/popular/')).json();
     const likes = rows.map((row) => row.likes).sort((a, b) => b - a);
     expect(results.map((one: { likes: number }) => one.likes)).toEqual(likes.slice(0, 20));
@@ -168,7 +168,7 @@ describe('user', () => {
   const users = [...new Set(rows.map(({ userId }) => userId))];
   const of = (...ids: (number | undefined)[]) =>
     newest.filter(({ userId }) => ids.includes(userId)).map(({ id }) => id);
-  test('is one user, several, or all', async () => {
+  test('user is one user, several, or all', async () => {
     const [a, b] = users;
     expect((await ask(gateway, `user=${a}`)).ids).toEqual(of(a).slice(0, 20));
     expect((await ask(gateway, `user=${a}&user=${b}`)).count).toBe(of(a, b).length);

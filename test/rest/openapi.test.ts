@@ -30,7 +30,7 @@ describe('the document on PostgreSQL', () => {
     signedIn = await signIn(rows[0]?.userId);
   });
 
-  test('is valid OpenAPI 3.1, and has what linters ask for', async () => {
+  test('the document on PostgreSQL is valid OpenAPI 3.1, and has what linters ask for', async () => {
     expect(await new Validator().validate(document)).toEqual({ valid: true });
     expect(document).toMatchObject({
       openapi: '3.1.0',
@@ -52,7 +52,7 @@ describe('the document on PostgreSQL', () => {
     });
   });
 
-  test('tells generators of clients what a page, an ordering and a body may be', () => {
+  test('the document on PostgreSQL tells generators of clients what a page, an ordering and a body may be', () => {
     const { parameters } = document['paths']?.[path]?.['get'] ?? {};
     const [ordering, page] = parameters as unknown as Json[];
     const fields = ['created', 'id', 'like_count', 'modified'];
@@ -65,7 +65,7 @@ describe('the document on PostgreSQL', () => {
     expect(body).toMatchObject({ required: ['image_key'], properties: { creation_device } });
   });
 
-  test('has an example of a body that is taken, in both types', async () => {
+  test('the document on PostgreSQL has an example of a body that is taken, in both types', async () => {
     const { content = {} } = document['paths']?.[path]?.['post']?.['requestBody'] ?? {};
     expect(Object.keys(content)).toEqual(['application/json', 'application/x-www-form-urlencoded']);
     const { properties = {} } = document['components']?.['schemas']?.['CreateOutfitBody'] ?? {};

@@ -48,7 +48,7 @@ async function startLegacy() {
 }
 
 describe.each(['PostgreSQL', 'embedded'] as const)('on %s, a trace', (kind) => {
-  test('goes from the request to its operation and its statements, and on with traceparent', async () => {
+  test('a trace goes from the request to its operation and its statements, and on with traceparent', async () => {
     const { base, server, collector } = await startTraced(kind);
     const response = await fetch(`${base}/api/outfits/?page=2&page_token=hidden-1`, {
       headers: { traceparent, 'x-request-id': 'one', 'x-client-name': 'shop' },
@@ -116,7 +116,7 @@ describe.each(['PostgreSQL', 'embedded'] as const)('on %s, a trace', (kind) => {
 });
 
 describe('traces', () => {
-  test('hold no variable, no literal, no token, no query string and no word of an error', async () => {
+  test('traces hold no variable, no literal, no token, no query string and no word of an error', async () => {
     const { base, collector } = await startTraced('PostgreSQL');
     const token = (await signIn(1))['authorization'] ?? '';
     const headers = { 'content-type': 'application/json', authorization: token };
@@ -150,7 +150,7 @@ describe('traces', () => {
     }
   });
 
-  test('tell an answer from memory, an error by its code, and unknown methods under one name', async () => {
+  test('traces tell an answer from memory, an error by its code, and unknown methods under one name', async () => {
     const { base, collector } = await startTraced('PostgreSQL');
     for (let time = 0; time < 2; time += 1) await listing(base);
     const hits = { 'graphql.operation.name': 'ListOutfits', 'gateway.cache': 'hit' };
@@ -177,7 +177,7 @@ describe('traces', () => {
     expect(unknown?.attributes['http.request.method']).toBe('_OTHER');
   });
 
-  test('have no failure for what REST refuses', async () => {
+  test('traces have no failure for what REST refuses', async () => {
     const { base, collector } = await startTraced('PostgreSQL');
     const headers = { 'content-type': 'application/json', ...(await signIn(1)) };
     const statusOf = async (id: string, query: string, more: RequestInit = {}) => {
@@ -201,7 +201,7 @@ describe('traces', () => {
     }
   });
 
-  test('stay apart when requests wait for each other, and end when a client leaves', async () => {
+  test('traces stay apart when requests wait for each other, and end when a client leaves', async () => {
     const settings = { DATABASE_POOL_MAX: '2', CACHE_MAX_SIZE: '0' };
     const { base, collector } = await startTraced('PostgreSQL', () => settings);
     const ids = Array.from({ length: 30 }, (_, page) => String(page + 1).padStart(32, '0'));
@@ -230,7 +230,7 @@ describe('traces', () => {
     await collector.find({ 'http.route': '/graphql', 'gateway.client.left': true });
   });
 
-  test('are sent at the end, obey the environment, name log lines, and have no health probes', async () => {
+  test('traces are sent at the end, obey the environment, name log lines, and have no health probes', async () => {
     const { base, collector, server } = await startTraced('PostgreSQL', () => ({
       LOG_LEVEL: 'debug',
       OTEL_BSP_SCHEDULE_DELAY: '60000',
@@ -255,7 +255,7 @@ describe('traces', () => {
     expect(collector.headers()[0]?.['x-key']).toBe('of-the-collector');
   });
 
-  test('go on in the old service, which gets traceparent of this gateway instead of the client’s', async () => {
+  test('traces go on in the old service, which gets traceparent of this gateway instead of the client’s', async () => {
     const { legacy, settings } = await startLegacy();
     const { base, collector } = await startTraced('PostgreSQL', () => settings);
     await listing(base);
@@ -272,7 +272,7 @@ describe('traces', () => {
     expect(legacy.requests.at(-1)?.headers).toMatchObject(received);
   });
 
-  test('go to the address of OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and on by OTEL_PROPAGATORS', async () => {
+  test('traces go to the address of OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and on by OTEL_PROPAGATORS', async () => {
     const { legacy, settings } = await startLegacy();
     const { base, collector, server } = await startTraced('PostgreSQL', (endpoint) => ({
       ...settings,
@@ -293,7 +293,7 @@ describe('traces', () => {
     expect(server.output()).toMatch(/OTEL_TRACES_SAMPLER value \\"sometimes\\" invalid/);
   });
 
-  test('that the collector does not take cost one line, and nothing else', async () => {
+  test('traces that the collector does not take cost one line, and nothing else', async () => {
     const server = runServer({
       ...(await demoEnvironment()),
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await findFreePort()}`,

@@ -72,7 +72,7 @@ async function begin(records: number | ListedRecord[]) {
 const round = /records read in/;
 
 describe('following', () => {
-  test('reports after each round what changed, until it is ended', async () => {
+  test('following reports after each round what changed, until it is ended', async () => {
     const { listing, follow } = await begin(25);
     const { stdout, stderr, ended, stop } = follow();
     await stdout.until(round);
@@ -87,7 +87,7 @@ describe('following', () => {
     expect(stderr.text).toBe('');
   });
 
-  test('says once that the source is away, tries again each round, and says once that it is back', async () => {
+  test('following says once that the source is away, tries again each round, and says once that it is back', async () => {
     const { listing, follow } = await begin(5);
     listing.intercept = refuse;
     const { stdout, stderr } = follow();
@@ -100,7 +100,7 @@ describe('following', () => {
     );
   });
 
-  test('reports only the first failed attempt of a round', async () => {
+  test('following reports only the first failed attempt of a round', async () => {
     const { listing, follow } = await begin(5);
     let failures = 3;
     listing.intercept = (_asked, response) => {
@@ -113,14 +113,14 @@ describe('following', () => {
     expect(stderr.text.match(/trying again in/g)).toHaveLength(1);
   });
 
-  test('is not kept from the first pages by a page that never comes', async () => {
+  test('following is not kept from the first pages by a page that never comes', async () => {
     const { listing, follow } = await begin(25);
     listing.intercept = refuseThird;
     follow();
     await expect.poll(() => listing.asked).toEqual([1, 2, 3, 3, 1, 2, 3]);
   });
 
-  test('goes on at its checkpoint after it was killed, and ends on SIGTERM', async () => {
+  test('following goes on at its checkpoint after it was killed, and ends on SIGTERM', async () => {
     const { listing, environment, ids } = await begin(2_500);
     listing.pageSize = 600;
     listing.intercept = ({ page }) => page === 4;
@@ -196,7 +196,7 @@ describe('following', () => {
     expect(locks()).toHaveLength(1);
   });
 
-  test('goes on where a page is gone by then, and says what may be missing', async () => {
+  test('following goes on where a page is gone by then, and says what may be missing', async () => {
     const { listing, call } = await begin(25);
     listing.intercept = refuseThird;
     expect(await call()).toMatchObject({ code: 2 });
@@ -208,7 +208,7 @@ describe('following', () => {
     expect(resumed.stdout).toMatch(/What changed since .* did not come: import once more\.\n$/);
   });
 
-  test('waits for --pause before the next page, and ends at once when it is told to', async () => {
+  test('following waits for --pause before the next page, and ends at once when it is told to', async () => {
     const { listing, environment } = await begin(25);
     const pausing = start(environment, listing.url, '--pause', '600000ms');
     await expect.poll(() => listing.asked.length).toBe(1);
@@ -224,7 +224,7 @@ describe('following', () => {
 describe('pruning', () => {
   const prune = ['--prune', '--yes'];
 
-  test('removes what two whole crawls did not have, once it is told to, and leaves users', async () => {
+  test('pruning removes what two whole crawls did not have, once it is told to, and leaves users', async () => {
     const { listing, query, ids, call } = await begin(25);
     const whole = await call(prune);
     expect(whole).toMatchObject({ code: 0, stderr: '' });
@@ -249,7 +249,7 @@ describe('pruning', () => {
     expect(await query('SELECT * FROM check_outfit_counts()')).toEqual([]);
   });
 
-  test('keeps an outfit that moved between pages, and takes the one that was deleted meanwhile', async () => {
+  test('pruning keeps an outfit that moved between pages, and takes the one that was deleted meanwhile', async () => {
     const { listing, ids, call } = await begin(25);
     await call();
     let crawls = 0;
@@ -267,7 +267,7 @@ describe('pruning', () => {
     expect(await ids()).toHaveLength(24);
   });
 
-  test('names in one round what it removes in the next', async () => {
+  test('pruning names in one round what it removes in the next', async () => {
     const { listing, ids, follow } = await begin(5);
     const { stdout } = follow(...prune);
     await stdout.until(round);
@@ -279,7 +279,7 @@ describe('pruning', () => {
     expect(await ids()).toEqual([1, 2, 4, 5]);
   });
 
-  test('removes no more than half of what is there, unless it is told how many', async () => {
+  test('pruning removes no more than half of what is there, unless it is told how many', async () => {
     const { listing, ids, call } = await begin(25);
     await call();
     listing.records = listing.records.slice(0, 12);
@@ -293,7 +293,7 @@ describe('pruning', () => {
     expect(await ids()).toHaveLength(12);
   });
 
-  test('never removes an outfit that moved onto a page before in two crawls', async () => {
+  test('pruning never removes an outfit that moved onto a page before in two crawls', async () => {
     const { listing, ids, call } = await begin(25);
     await call();
     listing.afterPage = (page) => {
@@ -345,7 +345,7 @@ describe('pruning', () => {
     expect(await ids()).toHaveLength(25);
   });
 
-  test('asks for what did not come, and removes it at once, while people create and delete', async () => {
+  test('pruning asks for what did not come, and removes it at once, while people create and delete', async () => {
     const { listing, ids, call } = await begin(25);
     listing.hasDetails = true;
     await call();
@@ -364,7 +364,7 @@ describe('pruning', () => {
     expect(await ids()).toEqual(listing.records.map(({ id }) => id).reverse());
   });
 
-  test('takes what is there by itself, though it did not come', async () => {
+  test('pruning takes what is there by itself, though it did not come', async () => {
     const { listing, ids, query, call } = await begin(25);
     listing.hasDetails = true;
     await call();
@@ -382,7 +382,7 @@ describe('pruning', () => {
   });
 
   test.each([true, false])(
-    'is not stopped by a broken record whose id can be read (asking for single ones: %s)',
+    'pruning is not stopped by a broken record whose id can be read (asking for single ones: %s)',
     async (hasDetails) => {
       const { listing, ids, call } = await begin(25);
       listing.hasDetails = hasDetails;
@@ -398,7 +398,7 @@ describe('pruning', () => {
     },
   );
 
-  test('keeps private outfits when no private one comes any more, as without a credential', async () => {
+  test('pruning keeps private outfits when no private one comes any more, as without a credential', async () => {
     const { listing, ids, call } = await begin(25);
     listing.hasDetails = true;
     await call();
@@ -412,7 +412,7 @@ describe('pruning', () => {
     expect(await ids()).toHaveLength(24);
   });
 
-  test('reads a page again whose records have moved, though the count stays the same', async () => {
+  test('pruning reads a page again whose records have moved, though the count stays the same', async () => {
     const { listing, ids, call } = await begin(makeRecords(25).reverse());
     listing.afterPage = (page) => {
       // 11 moves onto page 1, which was read, and another one is created at the end.
@@ -423,7 +423,7 @@ describe('pruning', () => {
     expect(await ids()).toContain(11);
   });
 
-  test('does not bring back what was saved or deleted here while its page was read', async () => {
+  test('pruning does not bring back what was saved or deleted here while its page was read', async () => {
     const { listing, query, call } = await begin(25);
     await call();
     let isFirst = true;
@@ -453,7 +453,7 @@ describe('pruning', () => {
     ]);
   });
 
-  test('reads all once more when the crawl went on where another one had ended', async () => {
+  test('pruning reads all once more when the crawl went on where another one had ended', async () => {
     const { listing, query, ids, call } = await begin(25);
     await call();
     listing.intercept = refuseThird;
@@ -476,7 +476,7 @@ describe('pruning', () => {
     expect(likes).toEqual([{ likes: 3 }]);
   });
 
-  test('does not go on where a follower was ended', async () => {
+  test('pruning does not go on where a follower was ended', async () => {
     const { listing, environment, ids, call } = await begin(2_500);
     listing.pageSize = 600;
     listing.intercept = ({ page }) => page === 4;
@@ -493,7 +493,7 @@ describe('pruning', () => {
     expect(await ids()).toHaveLength(2_501);
   });
 
-  test('goes on while outfits are created at the top of the listing in every crawl', async () => {
+  test('pruning goes on while outfits are created at the top of the listing in every crawl', async () => {
     const { listing, call, follow } = await begin(25);
     await call();
     listing.records = listing.records.filter(({ id }) => id !== 20);
@@ -507,7 +507,7 @@ describe('pruning', () => {
     expect(stdout.text).not.toContain('Nothing is removed');
   });
 
-  test('names a broken record once, though it moves to another page in every round', async () => {
+  test('pruning names a broken record once, though it moves to another page in every round', async () => {
     const broken = makeRecord(10, { likes: -1 });
     const { listing, follow } = await begin([...makeRecords(9), broken]);
     const { stdout, stderr } = follow();
@@ -544,7 +544,7 @@ describe('FIRST_ID', () => {
   const at = (firstId: number) => ({ FIRST_ID: String(firstId) });
   const prune = ['--prune', '--yes'];
 
-  test('keeps outfits that were made here, whatever it is later, and refuses their ids in a source', async () => {
+  test('FIRST_ID keeps outfits that were made here, whatever it is later, and refuses their ids in a source', async () => {
     const { listing, ids, call, create } = await begin([six, five]);
     await call([], at(1_000));
     await create(1_000);
@@ -559,7 +559,7 @@ describe('FIRST_ID', () => {
     }
   });
 
-  test('is not needed to restore an export with outfits that were made here, and they stay such', async () => {
+  test('FIRST_ID is not needed to restore an export with outfits that were made here, and they stay such', async () => {
     const { listing, ids, call, create } = await begin([six, five]);
     await call([], at(1_000));
     await create(1_000);
@@ -572,7 +572,7 @@ describe('FIRST_ID', () => {
     expect(await ids()).toEqual([6, 1_000]);
   });
 
-  test('begins the ids of outfits made here, moves up while none was made, and stays', async () => {
+  test('FIRST_ID begins the ids of outfits made here, moves up while none was made, and stays', async () => {
     const { environment, query, call, create } = await begin([six, five]);
     const migrate = async (firstId: number) => {
       const migrated = await callCommand(migrateCommand, [], { ...environment, ...at(firstId) });
