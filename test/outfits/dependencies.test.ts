@@ -224,6 +224,7 @@ function tellAll(log: ChangeLog, all: readonly Told[], order: readonly number[],
     log.add({
       outfits: some.flatMap((told) => ('outfit' in told ? [told.outfit] : [])),
       rows: some.flatMap((told) => ('user' in told ? [{ table: 'users', key: told.user }] : [])),
+      recorded: ['users'],
     });
   }
 }
@@ -280,6 +281,7 @@ describe('what was read', () => {
       log.add({
         outfits: ids.map((id) => changeOf(id, { id, ...outfit }, { id, ...outfit, likes: 2 })),
         rows: [],
+        recorded: ['users'],
       });
     like(1);
     const since = log.current;
