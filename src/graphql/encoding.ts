@@ -3,7 +3,6 @@ import type { ExecutionResult } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
 import type { Representable } from '../http/representation.ts';
 import type { Answer } from './engine/answer-cache.ts';
-import type { Encoding } from './operation.ts';
 
 export const answerTypes = ['application/json', 'application/graphql-response+json'] as const;
 export type AnswerType = (typeof answerTypes)[number];
@@ -17,6 +16,14 @@ export interface EncodedAnswer extends Answer, Representable {
   readonly isShared: boolean;
   /** Whether nothing was executed: the document or its variables are wrong, say. */
   readonly isRefusal: boolean;
+}
+
+/** How the result of an operation becomes an answer. */
+export interface Encoding<Value extends Answer = Answer> {
+  /** Cache key: names the operation, the variables, and the form of the answer. */
+  readonly key: string;
+  /** @param isShared whether the result is the same for every viewer: shareable, then, unless it has errors */
+  readonly toAnswer: (result: ExecutionResult, isShared: boolean) => Value;
 }
 
 /** @param key names everything that the answer depends on, but its type */

@@ -3,18 +3,11 @@ import type { ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { OperationCaller } from '../admission/admission.ts';
 import type { DocumentReference } from './documents.ts';
+import type { Encoding } from './encoding.ts';
 import type { Answer, Executed, Found, Reading } from './engine/answer-cache.ts';
 import type { Cost } from './engine/cost.ts';
 import type { Operation } from './engine/operations.ts';
 import type { LiveStream } from './live/live-stream.ts';
-
-/** How the result of an operation becomes an answer. */
-export interface Encoding<Value extends Answer = Answer> {
-  /** Cache key: names the operation, the variables, and the form of the answer. */
-  readonly key: string;
-  /** @param isShared whether the result is the same for every viewer: shareable, then, unless it has errors */
-  readonly toAnswer: (result: ExecutionResult, isShared: boolean) => Value;
-}
 
 /** An operation with its variables. */
 export interface Execution<Value extends Answer> extends Encoding<Value> {

@@ -1,7 +1,7 @@
 // The endpoint /graphql. @see https://graphql.github.io/graphql-over-http/draft/
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { type Admit, RequestCaller } from '../admission/admission.ts';
+import { RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { HttpError } from '../errors.ts';
@@ -9,10 +9,8 @@ import { requireHost } from '../http/base-url.ts';
 import { bytesOfHead } from '../http/places.ts';
 import { sendRepresentation } from '../http/representation.ts';
 import { asksForWebSocket } from '../http/server/upgrades.ts';
-import type { ObserveAnswer } from '../observability/answers.ts';
 import { type AnswerType, type EncodedAnswer, encodingOf, eventType } from './encoding.ts';
 import type { Reading } from './engine/answer-cache.ts';
-import type { Engine } from './engine/engine.ts';
 import type { LimitConfig } from './engine/limits.ts';
 import {
   badRequest,
@@ -22,7 +20,6 @@ import {
   unsupportedType,
 } from './errors.ts';
 import { formats, sendEvents } from './live/formats.ts';
-import type { LiveAnswers } from './live/live.ts';
 import { LiveAnswer } from './live/live-answer.ts';
 import type { LiveStreams } from './live/live-stream.ts';
 import { Run } from './operation.ts';
@@ -37,16 +34,12 @@ import {
   readRequest,
 } from './request.ts';
 import { serveSdl } from './sdl.ts';
-import type { SocketConfig, Sockets } from './sockets/sockets.ts';
+import type { SocketOptions, Sockets } from './sockets/sockets.ts';
 
-export interface GraphQLOptions {
+export interface GraphQLOptions extends SocketOptions {
   readonly schema: GraphQLSchema;
-  readonly engine: Engine;
-  readonly admit: Admit;
-  readonly config: Pick<Config, 'compression' | 'graphiql'> & (LimitConfig & SocketConfig);
-  readonly live: LiveAnswers;
+  readonly config: SocketOptions['config'] & Pick<Config, 'compression' | 'graphiql'> & LimitConfig;
   readonly streams: LiveStreams;
-  readonly observe: ObserveAnswer;
   readonly sendPage?:
     | ((request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>)
     | undefined;

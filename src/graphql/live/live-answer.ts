@@ -3,7 +3,10 @@ import { GraphQLError } from 'graphql';
 import { HttpError, invalidToken, tooManyStreams } from '../../errors.ts';
 import { entityTag } from '../../http/representation.ts';
 import { type EncodedAnswer, encodeResult, eventType } from '../encoding.ts';
-import type { EventFormat } from './formats.ts';
+
+interface Format {
+  encode(answer: LiveAnswer): Buffer;
+}
 
 export class LiveAnswer {
   /** The token has expired: clients subscribe again with a new one. */
@@ -12,7 +15,7 @@ export class LiveAnswer {
   );
   /** Another client needs its place. */
   static readonly evicted = LiveAnswer.refusal(tooManyStreams());
-  readonly #events = new Map<EventFormat, Buffer>();
+  readonly #events = new Map<Format, Buffer>();
   #tag: string | undefined;
 
   /**
@@ -41,7 +44,7 @@ export class LiveAnswer {
     return this.#tag;
   }
 
-  eventIn(format: EventFormat): Buffer {
+  eventIn(format: Format): Buffer {
     const event = this.#events.get(format) ?? format.encode(this);
     this.#events.set(format, event);
     return event;

@@ -4,25 +4,31 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import type { GraphQLParams } from 'graphql-yoga';
 import { type ServerOptions, WebSocketServer } from 'ws';
-import { type Admissible, RequestCaller } from '../../admission/admission.ts';
+import { type Admissible, type Admit, RequestCaller } from '../../admission/admission.ts';
 import { isFromTrustedOrigin, type OriginConfig } from '../../admission/cookies.ts';
 import type { HttpError } from '../../errors.ts';
 import { bytesOfHead, type Place, Places, shareOfHeap } from '../../http/places.ts';
 import { routeHandshakes } from '../../http/server/upgrades.ts';
-import type { Answered } from '../../observability/answers.ts';
+import type { Answered, ObserveAnswer } from '../../observability/answers.ts';
 import { type EncodedAnswer, encodingOf, eventType } from '../encoding.ts';
+import type { Engine } from '../engine/engine.ts';
 import { originNotAllowed, toHttpError, tooManySockets, transportNotAvailable } from '../errors.ts';
-import { writeCanonical } from '../live/live.ts';
+import { type LiveAnswers, writeCanonical } from '../live/live.ts';
 import { LiveAnswer } from '../live/live-answer.ts';
 import type { LiveStream } from '../live/live-stream.ts';
 import { Run } from '../operation.ts';
 import { keyOf } from '../request.ts';
-import type { GraphQLOptions } from '../route.ts';
 import { type Endpoint, SocketConnection } from './connection.ts';
 
 const tickInterval = 5_000;
 
-export type SocketConfig = OriginConfig & { readonly maxSockets: number };
+export interface SocketOptions {
+  readonly engine: Engine;
+  readonly admit: Admit;
+  readonly config: OriginConfig & { readonly maxSockets: number };
+  readonly live: LiveAnswers;
+  readonly observe: ObserveAnswer;
+}
 
 type Handshake = Pick<FastifyRequest, 'headers' | 'host' | 'ip' | 'log' | 'protocol'>;
 
@@ -49,7 +55,7 @@ export class Sockets {
   constructor(
     private readonly app: FastifyInstance,
     private readonly path: string,
-    private readonly options: GraphQLOptions,
+    private readonly options: SocketOptions,
   ) {
     this.#upgrades = routeHandshakes(app, path);
     this.#places = new Places({ places: options.config.maxSockets, bytes: shareOfHeap() });
