@@ -1,10 +1,11 @@
 // The engine and plain graphql give the same answers to random documents, to the byte: data, order of fields, errors.
 import { execute, parse } from 'graphql';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { ContextFactory } from '../../src/graphql/context.ts';
 import { schema } from '../../src/graphql/schema.ts';
-import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { openForTest, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
 import { createRandom, generateDocument } from '../support/graphql/random-documents.ts';
 import { amount } from '../support/lane.ts';
 
@@ -22,6 +23,8 @@ const values = { Int: [-1, 0, 1, 1, 2, 3, ...ids], String: ['', 'x', ...names, .
 // Thousands of errors are expected, and no message has their location.
 const { stackTraceLimit } = Error;
 
+// One statement at a time: which errors come before the one that ends an answer depends on it.
+const settings = { DATABASE_POOL_MAX: '1', GRAPHQL_MAX_COST: '20000' };
 const documents = amount(60, 400);
 /** How often each document is sent: a query is compiled for the fourth time. */
 const rounds = 5;
@@ -30,12 +33,7 @@ let gateways: readonly TestGateway[];
 beforeAll(async () => {
   Error.stackTraceLimit = 0;
   const opening = Array.from({ length: amount(1, 3) }, () =>
-    openGateway('PostgreSQL', rows, {
-      CACHE_MAX_SIZE: '0',
-      // One statement at a time: which errors come before the one that ends an answer depends on it.
-      DATABASE_POOL_MAX: '1',
-      GRAPHQL_MAX_COST: '20000',
-    }),
+    openGateway('PostgreSQL', rows, { ...settings, CACHE_MAX_SIZE: '0' }),
   );
   gateways = await Promise.all(opening);
 });
@@ -100,3 +98,37 @@ test(`${documents} random documents are answered as graphql answers them, compil
     expect(whole).toBeLessThan(answers);
   }
 });
+
+test(`${documents} random documents are answered from memory as without a cache, header by header`, async () => {
+  const [uncached] = gateways;
+  const cached = await openForTest('PostgreSQL', rows, settings);
+  const statements = vi.spyOn(pg.Client.prototype, 'query');
+  onTestFinished(() => statements.mockRestore());
+  let fromMemory = 0;
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const random = createRandom(seed);
+  const send = async (gateway: TestGateway | undefined, payload: object) => {
+    const response = await gateway?.app.inject({ method: 'POST', url: '/graphql', payload });
+    const { date: _, 'x-request-id': _id, ...headers } = response?.headers ?? {};
+    return { status: response?.statusCode, headers, body: response?.body };
+  };
+  for (let index = 0; index < documents; index++) {
+    const { text: query, variables: sets } = generateDocument(schema, random, values);
+    for (const variables of sets.slice(0, 2)) {
+      const payload = { query, variables };
+      const expected = await send(uncached, payload);
+      const message = `seed ${seed}, document ${index}: ${JSON.stringify(payload)}`;
+      // Read, then taken from memory round Yoga.
+      for (let round = 0; round < 3; round++) {
+        statements.mockClear();
+        expect(await send(cached, payload), message).toEqual(expected);
+        const reads = statements.mock.calls.filter(([text]) => /outfits|users/.test(textOf(text)));
+        if (round > 0 && expected.status === 200 && reads.length === 0) fromMemory++;
+      }
+    }
+  }
+  expect(fromMemory).toBeGreaterThan(documents);
+});
+
+const textOf = (statement: unknown) =>
+  typeof statement === 'string' ? statement : String((statement as { text?: unknown }).text);
