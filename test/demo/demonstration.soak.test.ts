@@ -32,7 +32,7 @@ test('the demonstration is filled on the first start, kept on later ones, and sh
   expect((await fetch(image)).headers.get('content-type')).toBe('image/svg+xml');
 
   // A page was perhaps reached by another name than the one in JSON, from a phone say.
-  for (const path of ['/', '/api/outfits/']) {
+  for (const path of ['/', '/outfits/']) {
     const page = await (await fetch(base + path, { headers: { accept: 'text/html' } })).text();
     const shown = [...page.matchAll(/<img src="([^"]+)"/g)].map(([, source]) => source);
     expect(shown.length).toBeGreaterThan(5);

@@ -22,6 +22,7 @@ const spoken = /'[./]*\/src\/(?:legacy\/|commands\/(?:verify|replay|options\/com
 const wiring: Readonly<Record<string, readonly RegExp[]>> = {
   'src/app.ts': [
     /^ *if \(legacy\?\.interceptUnroutable\(.*\n/gm,
+    /^ *const isFollowed =.*\n/gm,
     /^ *\/\/ .*forwarded answers.*\n *const legacy =[^;]*;\n/gm,
     /^ *\/\/ Comparisons .*\n *await legacy\?\.compareWith\([^;]*;\n/gm,
     /^\/\*\* The REST paths for comparisons\. \*\/\n[\s\S]*?\n}\n\n/gm,

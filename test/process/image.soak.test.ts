@@ -32,7 +32,7 @@ function copyContext(to: string): void {
   expect(removed).toEqual(['src/generated', '**/*.md']);
   for (const name of lines.filter((line) => line.startsWith('!')).map((line) => line.slice(1))) {
     const filter = (path: string) =>
-      relative(root, path) !== 'src/generated' && !path.endsWith('.md');
+      relative(root, path) !== 'src/generated' && (path.endsWith(name) || !path.endsWith('.md'));
     cpSync(join(root, name), join(to, name), { recursive: true, filter });
   }
 }
