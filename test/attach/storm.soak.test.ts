@@ -22,20 +22,28 @@ function randomFrom(start: number) {
 }
 type Random = ReturnType<typeof randomFrom>;
 
-/** Statements of the old service, each list a transaction. Rows of outfits are locked in order, as it must alone. */
+const inOrder = (ids: number[]) => ids.toSorted((a, b) => a - b);
+
+/**
+ * Statements of the old service, each list a transaction. Rows are locked in one order, as they must be alone: an UPDATE of
+ * several rows locks them in the order of its plan, and two of them deadlock without a gateway, too.
+ */
 function oldTransaction(random: Random, hasRows: boolean): string[] {
   const outfit = () => 1 + random(220);
   const person = () => 1 + random(22);
   const like = hasRows
-    ? () =>
-        `INSERT INTO shop.likes SELECT o.id, p.id FROM shop.outfit o, shop.person p WHERE o.id = ${outfit()} AND p.id = ${person()} ON CONFLICT DO NOTHING`
+    ? (which = outfit()) =>
+        `INSERT INTO shop.likes SELECT o.id, p.id FROM shop.outfit o, shop.person p WHERE o.id = ${which} AND p.id = ${person()} ON CONFLICT DO NOTHING`
     : () => `UPDATE shop.outfit SET likes = likes + 1 WHERE id = ${outfit()}`;
   const kinds = [
     () => [
       `UPDATE shop.outfit SET title = 'old ${random(1000)}', private = ${random(2) === 0} WHERE id = ${outfit()}`,
     ],
-    () => [`UPDATE shop.outfit SET quality = quality WHERE id BETWEEN ${outfit()} AND ${outfit()}`],
-    () => (hasRows ? [like(), like(), like()] : [like()]),
+    () => [
+      `WITH locked AS (SELECT id FROM shop.outfit WHERE id BETWEEN ${outfit()} AND ${outfit()} ORDER BY id FOR NO KEY UPDATE)
+       UPDATE shop.outfit o SET quality = quality FROM locked WHERE o.id = locked.id`,
+    ],
+    () => (hasRows ? inOrder([outfit(), outfit(), outfit()]).map((id) => like(id)) : [like()]),
     () => [
       hasRows
         ? `DELETE FROM shop.likes WHERE (outfit_id, person_id) = (${outfit()}, ${person()})`
