@@ -1,5 +1,6 @@
 // LEGACY_MODE: whether the old service or this gateway answers a request below LEGACY_PATHS.
 import { createHash, randomBytes } from 'node:crypto';
+import { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config.ts';
 import { HttpError, writesOff } from '../../errors.ts';
@@ -92,6 +93,8 @@ export function serveLegacy(app: FastifyInstance, options: LegacyOptions): Legac
 
   /** Applies the usual timeout to requests that are not forwarded. */
   const limitArrival = ({ raw }: FastifyRequest): void => {
+    // Injected requests arrive at once, and have none.
+    if (!(raw.socket instanceof Socket)) return;
     const timer = setTimeout(() => {
       const error = Object.assign(new Error('too slow'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
       if (!raw.complete) app.server.emit('clientError', error, raw.socket);
