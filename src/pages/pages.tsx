@@ -70,11 +70,13 @@ export class Pages {
         { exposeHeadRoute: true },
         async (request, reply) => {
           readBaseUrl(request, publicUrl);
-          return reply.redirect(to + encodeURIComponent(request.params.id ?? ''), 301);
+          const { id = '' } = request.params;
+          // Not in the path of the route, which is a label of metrics.
+          return /^\d*$/.test(id) ? reply.redirect(to + id, 301) : reply.callNotFound();
         },
       );
     redirect('/api/docs/', '/api/docs');
-    for (const end of ['', '/']) redirect(`/users/:id(^\\d+$)${end}`, '/outfits/?user=');
+    for (const end of ['', '/']) redirect(`/users/:id${end}`, '/outfits/?user=');
   }
 
   #siteOf(app: FastifyInstance): Site {
