@@ -70,13 +70,11 @@ export class Pages {
         { exposeHeadRoute: true },
         async (request, reply) => {
           readBaseUrl(request, publicUrl);
-          const { id = '' } = request.params;
-          // Not in the path of the route, which is a label of metrics.
-          return /^\d*$/.test(id) ? reply.redirect(to + id, 301) : reply.callNotFound();
+          return reply.redirect(to + encodeURIComponent(request.params.id ?? ''), 301);
         },
       );
     redirect('/api/docs/', '/api/docs');
-    for (const end of ['', '/']) redirect(`/users/:id${end}`, '/outfits/?user=');
+    for (const end of ['', '/']) redirect(`/users/:id(^\\d+$)${end}`, '/outfits/?user=');
   }
 
   #siteOf(app: FastifyInstance): Site {
