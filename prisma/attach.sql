@@ -160,6 +160,12 @@ CREATE OR REPLACE FUNCTION attached_save(given_users bigint[], given_outfits big
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
   PERFORM set_config('outfit_gateway.attached', pg_current_xact_id()::text, true);
+  IF given_outfits IS NOT NULL AND liked IS NOT NULL THEN
+    -- All outfits before all numbers, as a like locks them.
+    PERFORM FROM outfits WHERE id = ANY (given_outfits) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM FROM outfits WHERE id = ANY (liked) ORDER BY id FOR KEY SHARE;
+    PERFORM FROM outfit_like_counts WHERE id = ANY (given_outfits || liked) ORDER BY id FOR NO KEY UPDATE;
+  END IF;
   PERFORM attached_save_users(given_users) WHERE given_users IS NOT NULL;
   PERFORM attached_save_outfits(given_outfits) WHERE given_outfits IS NOT NULL;
   PERFORM attached_save_likes(liked, likers) WHERE liked IS NOT NULL;
@@ -214,13 +220,18 @@ BEGIN
   END;
 END $$;
 
--- At COMMIT. A transaction of another isolation level does not see what others commit meanwhile: it would fail for reasons that
+-- At COMMIT, behind all other deferred triggers: foreign keys lock rows of the old tables, and whoever has locked one here
+-- must not wait there. So the first note of a transaction adds one more, which carries. A transaction of another isolation level does not see what others commit meanwhile: it would fail for reasons that
 -- it would not have had alone. Its changes stay noted, and a gateway carries them over.
 CREATE OR REPLACE FUNCTION attached_carry_own() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN
-    PERFORM attached_carry(NEW.xid);
+    IF NEW.kind = 'last' THEN
+      PERFORM attached_carry(NEW.xid);
+    ELSE
+      INSERT INTO attached_changes (kind, ids) SELECT 'last', '{}' FROM attached_changes WHERE xid = NEW.xid HAVING bool_and(kind <> 'last');
+    END IF;
   END IF;
   RETURN NULL;
 END $$;

@@ -1,5 +1,6 @@
 -- Inserts an outfit, or updates the given columns of one. Returns no row if the outfit is not that of `owner`, where one is
--- named, or if tables are attached both ways and do not have it: then it is written there, and carried over.
+-- named, or if tables are attached both ways and do not have it: then it is written there, and
+-- carried over; the row there is the lock: who holds one here could wait for another row there, whose holder waits here.
 CREATE FUNCTION save_outfit(given jsonb, owner integer DEFAULT NULL) RETURNS SETOF outfits
 LANGUAGE plpgsql ROWS 1 AS $$
 DECLARE
@@ -11,8 +12,10 @@ DECLARE
 BEGIN
   IF is_attached AND which IS NOT NULL THEN
     EXECUTE 'SELECT attached_lock_outfit($1)' USING which;
+    SELECT * INTO old FROM outfits o WHERE o.id = which;
+  ELSE
+    SELECT * INTO old FROM outfits o WHERE o.id = which FOR NO KEY UPDATE;
   END IF;
-  SELECT * INTO old FROM outfits o WHERE o.id = which FOR NO KEY UPDATE;
   IF FOUND THEN
     IF old.user_id <> owner THEN
       RETURN;

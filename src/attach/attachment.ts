@@ -20,8 +20,9 @@ export const retryProblems = (most: number) => `
   FROM (SELECT * FROM attached_problems WHERE id <> 0 AND NOT current_setting('transaction_read_only')::boolean ORDER BY random() LIMIT ${most}) p`;
 const retriedAtOnce = 1_000;
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two looks, while tables are attached and while none are. */
 const interval = 1_000;
+const idleInterval = 10_000;
 /** Looks between two at the triggers. */
 const triggerLooks = 30;
 
@@ -61,7 +62,7 @@ export class Attachment {
   async start(): Promise<void> {
     await this.#look().catch(() => {});
     if (this.#isClosed) return;
-    this.#timer = setTimeout(() => this.start(), interval);
+    this.#timer = setTimeout(() => this.start(), this.#mapping ? interval : idleInterval);
     this.#timer.unref();
   }
 

@@ -58,8 +58,13 @@ export async function makeStatements(client: Queryable, mapping: Mapping): Promi
     });
   }
   const writes = mapping.write
-    ? await makeWrites(client, mapping.write, hasNumber)
-    : 'DROP FUNCTION IF EXISTS attached_lock_outfit, attached_write_outfit, attached_delete_outfit, attached_write_like;';
+    ? await makeWrites(
+        client,
+        mapping.write,
+        tables.map(({ name }) => name),
+        hasNumber,
+      )
+    : 'DROP FUNCTION IF EXISTS attached_carry_now, attached_lock_outfit, attached_write_outfit, attached_delete_outfit, attached_write_like;';
   return {
     rows,
     hasNumber,

@@ -38,6 +38,7 @@ function updateOf(name: string, { id, columns }: Table, before: string, after: s
 export async function makeWrites(
   client: Queryable,
   write: WriteMapping,
+  watched: readonly string[],
   hasNumber: boolean,
 ): Promise<string> {
   const tables = Object.entries(write.tables);
@@ -70,10 +71,18 @@ export async function makeWrites(
   });
   const like = (statement: string | undefined) => (statement ? `${inLike(statement)};` : 'NULL;');
   const remove = write.delete ?? `DELETE FROM ${first} t WHERE t.${key} = o.id`;
-  return `CREATE OR REPLACE FUNCTION attached_lock_outfit(which integer) RETURNS void
+  return `CREATE OR REPLACE FUNCTION attached_carry_now() RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN
+  -- Deferred foreign keys lock rows of the old tables, so they are checked before rows here are locked.
+  EXECUTE coalesce((SELECT format('SET CONSTRAINTS %1$s IMMEDIATE; SET CONSTRAINTS %1$s DEFERRED', string_agg(DISTINCT format('%I.%I', nspname, conname), ', '))
+    FROM pg_constraint k JOIN pg_namespace n ON n.oid = k.connamespace
+    WHERE condeferred AND conrelid = ANY (ARRAY[${watched.map((name) => `'${name.replaceAll("'", "''")}'`).join(', ')}]::regclass[]) HAVING count(*) > 0), 'SELECT');
+  PERFORM attached_carry(pg_current_xact_id());
+END $attached$;
+CREATE OR REPLACE FUNCTION attached_lock_outfit(which integer) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN
   PERFORM FROM ${first} t WHERE t.${key} = which FOR NO KEY UPDATE;
-  PERFORM attached_carry(pg_current_xact_id());
+  PERFORM attached_carry_now();
 END $attached$;
 CREATE OR REPLACE FUNCTION attached_write_outfit(given outfits, before outfits) RETURNS integer
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
@@ -86,7 +95,7 @@ BEGIN
   ELSE
     ${update.join('\n    ')}
   END IF;
-  PERFORM attached_carry(pg_current_xact_id());
+  PERFORM attached_carry_now();
   RETURN after.id;
 END $attached$;
 CREATE OR REPLACE FUNCTION attached_delete_outfit(which integer) RETURNS void
@@ -97,7 +106,7 @@ BEGIN
   SELECT which AS id INTO o;
   ${references.join('\n  ')}
   ${remove};
-  PERFORM attached_carry(pg_current_xact_id());
+  PERFORM attached_carry_now();
 END $attached$;
 CREATE OR REPLACE FUNCTION attached_write_like(which integer, who integer, liked boolean) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
@@ -124,7 +133,7 @@ BEGIN
   ELSE
     ${like(write.unlike)}
   END IF;
-  PERFORM attached_carry(pg_current_xact_id());
+  PERFORM attached_carry_now();
   RETURN false;
 END $attached$;`;
 }

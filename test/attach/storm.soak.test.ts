@@ -34,7 +34,7 @@ function oldTransaction(random: Random, hasRows: boolean): string[] {
   const like = hasRows
     ? (which = outfit()) =>
         `INSERT INTO shop.likes SELECT o.id, p.id FROM shop.outfit o, shop.person p WHERE o.id = ${which} AND p.id = ${person()} ON CONFLICT DO NOTHING`
-    : () => `UPDATE shop.outfit SET likes = likes + 1 WHERE id = ${outfit()}`;
+    : (which = outfit()) => `UPDATE shop.outfit SET likes = likes + 1 WHERE id = ${which}`;
   const kinds = [
     () => [
       `UPDATE shop.outfit SET title = 'old ${random(1000)}', private = ${random(2) === 0} WHERE id = ${outfit()}`,
@@ -56,6 +56,12 @@ function oldTransaction(random: Random, hasRows: boolean): string[] {
       `INSERT INTO shop.picture SELECT id, 'p' FROM shop.outfit o WHERE NOT EXISTS (SELECT FROM shop.picture WHERE outfit_id = o.id) AND id = ${outfit()} ON CONFLICT DO NOTHING`,
     ],
     () => [`DELETE FROM shop.outfit WHERE id = ${outfit()}`],
+    // Two outfits, in one order.
+    () => {
+      const [first = 0, second = 0] = inOrder([outfit(), outfit()]);
+      const edit = (id: number) => `UPDATE shop.outfit SET private = NOT private WHERE id = ${id}`;
+      return random(2) === 0 ? [edit(first), like(second)] : [like(first), edit(second)];
+    },
     () => [
       `UPDATE shop.outfit SET deleted = CASE WHEN deleted IS NULL THEN now() END WHERE id = ${outfit()}`,
     ],

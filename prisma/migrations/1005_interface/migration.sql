@@ -22,7 +22,8 @@ END $$;
 -- END save_user
 -- FUNCTION save_outfit
 -- Inserts an outfit, or updates the given columns of one. Returns no row if the outfit is not that of `owner`, where one is
--- named, or if tables are attached both ways and do not have it: then it is written there, and carried over.
+-- named, or if tables are attached both ways and do not have it: then it is written there, and
+-- carried over; the row there is the lock: who holds one here could wait for another row there, whose holder waits here.
 CREATE FUNCTION save_outfit(given jsonb, owner integer DEFAULT NULL) RETURNS SETOF outfits
 LANGUAGE plpgsql ROWS 1 AS $$
 DECLARE
@@ -34,8 +35,10 @@ DECLARE
 BEGIN
   IF is_attached AND which IS NOT NULL THEN
     EXECUTE 'SELECT attached_lock_outfit($1)' USING which;
+    SELECT * INTO old FROM outfits o WHERE o.id = which;
+  ELSE
+    SELECT * INTO old FROM outfits o WHERE o.id = which FOR NO KEY UPDATE;
   END IF;
-  SELECT * INTO old FROM outfits o WHERE o.id = which FOR NO KEY UPDATE;
   IF FOUND THEN
     IF old.user_id <> owner THEN
       RETURN;
@@ -71,14 +74,18 @@ CREATE FUNCTION delete_outfit(which integer, owner integer DEFAULT NULL) RETURNS
 LANGUAGE plpgsql AS $$
 BEGIN
   IF to_regproc('attached_delete_outfit') IS NOT NULL THEN
+    -- The row there is the lock, as in save_outfit.
     EXECUTE 'SELECT attached_lock_outfit($1)' USING which;
+    PERFORM FROM outfits o WHERE o.id = which AND (owner IS NULL OR o.user_id = owner);
+    IF NOT FOUND THEN
+      RETURN false;
+    END IF;
+    EXECUTE 'SELECT attached_delete_outfit($1)' USING which;
+    RETURN NOT EXISTS (SELECT FROM outfits o WHERE o.id = which);
   END IF;
   PERFORM FROM outfits o WHERE o.id = which AND (owner IS NULL OR o.user_id = owner) FOR UPDATE;
   IF NOT FOUND THEN
     RETURN false;
-  ELSIF to_regproc('attached_delete_outfit') IS NOT NULL THEN
-    EXECUTE 'SELECT attached_delete_outfit($1)' USING which;
-    RETURN NOT EXISTS (SELECT FROM outfits o WHERE o.id = which);
   END IF;
   DELETE FROM outfit_like_counts c WHERE c.id = which;
   DELETE FROM outfit_likes l WHERE l.outfit_id = which;
