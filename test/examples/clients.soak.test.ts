@@ -190,15 +190,16 @@ describe('live answers are read by the code of docs/live.md', () => {
       new RegExp(`\`\`\`js ${name}\\n(.*?)\`\`\``, 's').exec(text) ?? [];
     return code;
   };
-  const setupOf = (name: string) => blockOf(name).split('client.subscribe(')[0];
+  const setupOf = (name: string) => blockOf(name) + blockOf('query').split('client.subscribe(')[0];
+  const codeOf = (name: string) => blockOf(name) + blockOf('query');
   const shows = `.subscribe({ next: ({ data }) => console.log(JSON.stringify(data)) });`;
   const relay = `${blockOf('relay')}
     const operation = { operationKind: 'subscription', name: 'live', text: query, metadata: {} };
     environment.getNetwork().execute(operation, {})${shows}`;
 
   test.each([
-    ['graphql-sse', blockOf('graphql-sse')],
-    ['graphql-ws', blockOf('graphql-ws')],
+    ['graphql-sse', codeOf('graphql-sse')],
+    ['graphql-ws', codeOf('graphql-ws')],
     ['urql over server-sent events', setupOf('graphql-sse') + blockOf('urql')],
     ['urql over a WebSocket', setupOf('graphql-ws') + blockOf('urql')],
     ['Apollo Client and its own link', blockOf('apollo')],

@@ -79,8 +79,8 @@ export interface Page {
 
 /** Files and code, which are no commands; those of clients are run by tests of their own. */
 const contents = new Set([
-  ...['ts', 'js', 'js graphql-sse', 'js graphql-ws', 'js apollo-ws', 'js relay', 'js urql'],
-  ...['js apollo', 'kotlin', 'swift', 'graphql stored', 'http', 'nginx', 'yaml', 'sql'],
+  ...['ts', 'js', 'js graphql-sse', 'js graphql-ws', 'js query', 'js apollo-ws', 'js relay'],
+  ...['js urql', 'js apollo', 'graphql stored', 'http', 'nginx', 'yaml', 'sql'],
 ]);
 const outputs = new Set(['', 'text', 'json', 'jsonc']);
 
