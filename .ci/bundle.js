@@ -63,7 +63,7 @@ await bundle({
 });
 const pglite = 'node_modules/@electric-sql/pglite/dist';
 copy(pglite, 'dist/database', ['pglite.wasm', 'pglite.data', 'initdb.wasm']);
-copy('src/demo', 'dist/demo', ['outfits.ndjson', 'pictures.ndjson']);
+copy('src/process/demo', 'dist/demo', ['outfits.ndjson', 'pictures.ndjson']);
 
 const packages = listPackages(inputs);
 writeFileSync(join(root, 'dist/licences.txt'), collectLicences(packages));

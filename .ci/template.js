@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { PGlite } from '@electric-sql/pglite';
-import { readConfig } from '../src/config.ts';
+import { readConfig } from '../src/config/config.ts';
 import { openDatabase } from '../src/database/database.ts';
 import { findTemplate } from '../src/database/embedded/embedded.ts';
 import { migrate } from '../src/database/migrations.ts';

@@ -34,8 +34,8 @@ export const importDatabase = () => load('database/database.ts');
 /** @returns {Promise<typeof import('../src/graphql/schema.ts')>} */
 export const importSchema = () => load('graphql/schema.ts');
 
-/** @returns {Promise<typeof import('../src/config.ts')>} */
-export const importConfig = () => load('config.ts');
+/** @returns {Promise<typeof import('../src/config/config.ts')>} */
+export const importConfig = () => load('config/config.ts');
 
 /** @returns {Promise<typeof import('../src/database/changes/snapshots.ts')>} */
 export const importSnapshots = () => load('database/changes/snapshots.ts');

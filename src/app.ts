@@ -14,7 +14,7 @@ import { ConcurrencyLimit, createTaskStarter } from './admission/concurrency-lim
 import { keepCookieAnswersPrivate } from './admission/cookies.ts';
 import { Credentials } from './admission/credentials.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
 import type { Replicas } from './database/standby/replicas.ts';
 import { ContextFactory } from './graphql/context.ts';
@@ -46,15 +46,14 @@ import { createClientErrorHandler, type Unreadable } from './http/server/unreada
 import { type ObserveAnswer, observeAnswers } from './observability/answers.ts';
 import { createLogThrottle, logAnswers } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
+import type { Tracing } from './observability/tracing/tracing.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';
-import { avatarKey, imageKey, videoKey } from './outfits/writes/input.ts';
 import { followUser } from './outfits/writes/users.ts';
 import { type RestOptions, serveRest } from './rest/adapter.ts';
 import { answerErrors, notFound, sendError } from './rest/errors.ts';
 import { serveOpenApi } from './rest/openapi/route.ts';
 import { readRoutes } from './rest/read-routes.ts';
 import type { Route } from './rest/routes.ts';
-import type { Tracing } from './tracing/tracing.ts';
 
 export interface AppOptions {
   readonly logger?: FastifyBaseLogger;
@@ -67,8 +66,8 @@ export interface AppOptions {
   readonly findProblem?: (() => string | undefined) | undefined;
   /** Standbys for queries; undefined: the primary server answers them. */
   readonly replicas?: Pick<Replicas, 'readAt' | 'standbys'> | undefined;
-  /** Whether this process draws the pictures, below `/media/`, which `mediaUrl` then names. */
-  readonly drawsPictures?: boolean;
+  /** Serves pictures that this process draws, below `/media/`, which `mediaUrl` then names. */
+  readonly servePictures?: ((app: FastifyInstance) => void) | undefined;
   /** Defaults to the schema and the REST paths of this service, with those of REST_DOCUMENTS. */
   readonly schema?: GraphQLSchema;
   readonly routes?: readonly Route[];
@@ -84,7 +83,7 @@ export async function buildApp(
   database: AppDatabase,
   options: AppOptions = {},
 ): Promise<FastifyInstance> {
-  const { attachment, metrics, tracing, shutdown, findProblem, drawsPictures = false } = options;
+  const { attachment, metrics, tracing, shutdown, findProblem, servePictures } = options;
   const { schema = ownSchema } = options;
   const { routes = readRoutes(schema, config.restDocuments) } = options;
   const app = createFastify(config, options, (request, reply) => {
@@ -134,10 +133,7 @@ export async function buildApp(
   const streams = new LiveStreams(config.maxStreams);
   metrics?.followStreams(streams);
   serveHealth(app, () => (shutdown?.isClosing ? 'The gateway is closing.' : findProblem?.()));
-  if (drawsPictures) {
-    const { servePictures } = await import('./demo/media.ts');
-    servePictures(app, [imageKey, videoKey, avatarKey]);
-  }
+  servePictures?.(app);
   await app.register(async (scope) => {
     scope.decorateRequest('viewer', undefined);
     const { rateLimit, requestTimeout } = config;
@@ -160,7 +156,7 @@ export async function buildApp(
     const live = new LiveAnswers(engine, snapshots, streams, app.log, expensiveQueryTimeout);
     await addGraphQL(scope, { ...shared, live, streams, observe });
     const rest = { ...shared, routes };
-    await addRest(scope, rest, drawsPictures);
+    await addRest(scope, rest, servePictures !== undefined);
     // Comparisons are no client's requests: they do not count against the rate limit.
     await legacy?.compareWith((inner) =>
       serveUncounted(inner, { ...rest, admit: createAdmission(credentials, undefined) }),
@@ -340,6 +336,11 @@ async function addRest(
     inner.setNotFoundHandler(() => {});
   });
   await scope.register(async (inner) => serveOpenApi(inner, rest));
+}
+
+/** The REST paths of a gateway with these settings. @throws ConfigError */
+export function readOwnRoutes(file: string | undefined): readonly Route[] {
+  return readRoutes(ownSchema, file);
 }
 
 /** Checks the documents as buildApp does, without a database. @throws ConfigError */

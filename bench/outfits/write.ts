@@ -7,7 +7,7 @@ import { generateOutfits } from './generate.ts';
 import { drawFace, drawOutfit } from './picture.ts';
 import { createRandom, type Random } from './random.ts';
 
-const file = new URL('../../src/demo/outfits.ndjson', import.meta.url);
+const file = new URL('../../src/process/demo/outfits.ndjson', import.meta.url);
 const lineLength = 100;
 const media = 'https://media.example.com';
 const video = 'https://video.example.com';
@@ -26,7 +26,7 @@ const pictures = Array.from({ length: 6 }, (_, line) => ({
   avatars: draw(15, 100 + line, drawFace),
 }));
 writeFileSync(
-  new URL('../../src/demo/pictures.ndjson', import.meta.url),
+  new URL('../../src/process/demo/pictures.ndjson', import.meta.url),
   pictures.map((line) => `${JSON.stringify(line)}\n`).join(''),
 );
 

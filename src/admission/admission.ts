@@ -1,6 +1,6 @@
 // Authentication and rate limit of every request, REST and GraphQL alike; and the switch for writes.
 import type { FastifyBaseLogger, FastifyRequest } from 'fastify';
-import { findOtherOwner, type WriteConfig } from '../config.ts';
+import { findOtherOwner, type WriteConfig } from '../config/config.ts';
 import type { Caller } from '../database/task.ts';
 import {
   crossOriginWrite,

@@ -1,8 +1,8 @@
 // AUTH_COOKIES: which cookies are credentials, from which pages they authorise writes, and who may keep the answer.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
+import { parseUrl } from '../config/values.ts';
 import { appendVary } from '../http/headers.ts';
-import { parseUrl } from '../setting-values.ts';
 
 export type OriginConfig = Pick<Config, 'corsOrigins' | 'publicUrl'>;
 

@@ -1,7 +1,7 @@
 // The credentials of a request. Each form has one verifier: keys for JWTs, AUTH_WEBHOOK_URL for all others.
 import type { FastifyRequest } from 'fastify';
 import { decodeProtectedHeader } from 'jose';
-import type { Config, IdentityConfig } from '../config.ts';
+import type { Config, IdentityConfig } from '../config/config.ts';
 import { invalidToken } from '../errors.ts';
 import { groupAddress } from '../http/client-address.ts';
 import { isRepeated, safeMethods } from '../http/headers.ts';

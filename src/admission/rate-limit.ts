@@ -1,10 +1,10 @@
 // Rate limit: counts the requests of each sender in the database, in leases, for all gateways together.
 // In SQL: a lease is one upsert that computes, and by the clock of the database.
 import { LRUCache } from 'lru-cache';
+import type { RateLimit } from '../config/values.ts';
 import type { ReadRows } from '../database/read.ts';
 import { runOutsideTask, SharedTask } from '../database/task.ts';
 import { throttled } from '../errors.ts';
-import type { RateLimit } from '../setting-values.ts';
 
 /**
  * The headers `RateLimit-Policy` and `RateLimit`: the limit, the requests that are left, the seconds until there are more.

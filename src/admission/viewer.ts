@@ -13,7 +13,7 @@ import {
   jwtVerify,
 } from 'jose';
 import { LRUCache } from 'lru-cache';
-import { type IdentityConfig, legacyHostFor } from '../config.ts';
+import { type IdentityConfig, legacyHostFor } from '../config/config.ts';
 import { HttpError, invalidToken, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
 

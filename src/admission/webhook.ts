@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { LRUCache } from 'lru-cache';
-import { type Config, legacyHostFor } from '../config.ts';
+import { type Config, legacyHostFor } from '../config/config.ts';
 import { Lane } from '../database/connection/lane.ts';
 import { HttpError, unavailable } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';

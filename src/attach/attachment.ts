@@ -2,7 +2,7 @@
 
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { commandText } from '../package.ts';
+import { commandText } from '../config/package.ts';
 import { checkTriggers, readSubscriptions } from './compare.ts';
 import { checkMapping, type Mapping } from './mapping.ts';
 

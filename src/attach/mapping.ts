@@ -1,7 +1,7 @@
 // The mapping: how users, outfits and likes of an old service are read from its tables. Checked by a schema.
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
 
 /** SQL, as one text or as lines. */

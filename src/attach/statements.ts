@@ -1,9 +1,9 @@
 // The SQL of an attachment: prisma/attach.sql with the parts that the mapping gives, and the triggers on the old tables.
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
+import { packageFolder } from '../config/package.ts';
 import { messageOf } from '../errors.ts';
-import { packageFolder } from '../package.ts';
 import { carriedRows, type Kind, numberOfLikes, writtenColumns } from './columns.ts';
 import type { Mapping } from './mapping.ts';
 import { makeWrites } from './write.ts';

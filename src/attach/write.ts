@@ -1,7 +1,7 @@
 // SQL that writes outfits and likes in the old tables, where they are attached both ways. Old rows are locked and written
 // first, as the old service does; then what they are is carried over here, as at its COMMIT.
 import pg from 'pg';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
 import type { WriteMapping } from './mapping.ts';
 

@@ -1,7 +1,7 @@
 // Tries a credential on the old service and on this gateway, for `check --header`.
 import type { FastifyRequest } from 'fastify';
 import { Credentials } from '../admission/credentials.ts';
-import { type Config, ConfigError, legacyHostFor } from '../config.ts';
+import { type Config, ConfigError, legacyHostFor } from '../config/config.ts';
 import { HttpError, messageOf } from '../errors.ts';
 import { HttpClient } from '../http/client.ts';
 

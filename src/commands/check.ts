@@ -1,7 +1,8 @@
 // outfit-gateway check: whether a gateway with these settings can start and reach what they name. It changes nothing.
 import { countKeys } from '../admission/viewer.ts';
 import { Webhook } from '../admission/webhook.ts';
-import { allSettings, type Config, isTraced, legacyHostFor, readConfig } from '../config.ts';
+import { allSettings, type Config, isTraced, legacyHostFor, readConfig } from '../config/config.ts';
+import { version } from '../config/package.ts';
 import { openDatabase } from '../database/database.ts';
 import { describeDataFolder } from '../database/embedded/data-folder.ts';
 import { reasonOf } from '../database/readiness.ts';
@@ -10,7 +11,6 @@ import { HttpError } from '../errors.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { checkTriggers } from '../outfits/counts.ts';
-import { version } from '../package.ts';
 import { checkCredential } from './check-credential.ts';
 import { type Io, untilAborted } from './command.ts';
 import { asList, createLine, withSettings } from './options/command-line.ts';
@@ -131,15 +131,14 @@ async function askLegacy(url: string, config: Config, signal: AbortSignal): Prom
 async function readTracing(config: Config): Promise<string> {
   const warnings: string[] = [];
   const log = { warn: (sentence: string) => warnings.push(sentence) };
-  const { Tracing } = await import('../tracing/tracing.ts');
+  const { Tracing } = await import('../observability/tracing/tracing.ts');
   await new Tracing(config, version, log).close();
   if (warnings.length > 0) throw new Error(warnings.join('; '));
   return 'all names are known';
 }
 
 async function checkRoutes(file: string): Promise<string> {
-  const { readRoutes } = await import('../rest/read-routes.ts');
-  const routes = readRoutes((await import('../graphql/schema.ts')).schema, file);
+  const routes = (await import('../app.ts')).readOwnRoutes(file);
   return routes.map(({ path }) => path).join(', ');
 }
 

@@ -1,6 +1,6 @@
 // The interface of a command, and how all commands print help and errors.
 import { type Readable, Writable } from 'node:stream';
-import { ConfigError, type Environment } from '../config.ts';
+import { ConfigError, type Environment } from '../config/config.ts';
 import { describeError } from '../process/exit.ts';
 import { type Output, quoting } from '../transfer/reporter.ts';
 import { type CommandLine, parseLine, settingsOf } from './options/command-line.ts';

@@ -2,9 +2,9 @@
 // In SQL: functions of the database.
 import { Argument } from 'commander';
 import type pg from 'pg';
-import { readConfig } from '../config.ts';
+import { readConfig } from '../config/config.ts';
+import { commandText } from '../config/package.ts';
 import { checkTriggers } from '../outfits/counts.ts';
-import { commandText } from '../package.ts';
 import { type Io, untilAborted } from './command.ts';
 import { requireSession, withDatabase } from './database.ts';
 import { createLine, withSettings } from './options/command-line.ts';

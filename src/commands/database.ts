@@ -1,5 +1,5 @@
 // Opens the configured database for a command.
-import { type Config, ConfigError } from '../config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkReady } from '../database/readiness.ts';

@@ -1,6 +1,6 @@
 // outfit-gateway detach: ends what attach began.
 import { detach } from '../attach/attach.ts';
-import { readConfig } from '../config.ts';
+import { readConfig } from '../config/config.ts';
 import { refuseEmbedded } from './attach.ts';
 import type { Io } from './command.ts';
 import { requireSession, withDatabase } from './database.ts';

@@ -1,13 +1,13 @@
 // outfit-gateway export: writes the whole listing in the formats that the import reads.
 import { existsSync } from 'node:fs';
 import { Option } from 'commander';
-import { type Config, ConfigError, readConfig } from '../config.ts';
+import { type Config, ConfigError, readConfig } from '../config/config.ts';
+import { baseUrl, text } from '../config/values.ts';
 import type { Database } from '../database/database.ts';
 import { readOneSnapshot } from '../database/transaction.ts';
 import { OperatorError } from '../errors.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { formatTimestamp, parseTimestamp } from '../outfits/timestamps.ts';
-import { baseUrl, text } from '../setting-values.ts';
 import { streamLines, writeLines, writePages, writeWhole } from '../transfer/export/forms.ts';
 import { readTable } from '../transfer/export/likes-and-users.ts';
 import { readRecords } from '../transfer/export/records.ts';

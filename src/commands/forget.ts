@@ -1,8 +1,8 @@
 // outfit-gateway forget: erases a person from the database.
-import { readConfig } from '../config.ts';
+import { readConfig } from '../config/config.ts';
+import { wholeNumber } from '../config/values.ts';
 import { applyPendingChanges } from '../outfits/counts.ts';
 import { findUserData, forgetUser, type UserData } from '../outfits/writes/forget.ts';
-import { wholeNumber } from '../setting-values.ts';
 import { formatNumber } from '../transfer/reporter.ts';
 import type { Io } from './command.ts';
 import { withDatabase } from './database.ts';

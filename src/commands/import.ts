@@ -2,14 +2,14 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
-import { type Config, ConfigError, legacyHostFor, readConfig } from '../config.ts';
+import { type Config, ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
+import { baseUrl, duration, wholeNumber } from '../config/values.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { SourceError } from '../old-listing/page.ts';
 import { type Recent, RecordLookup } from '../old-listing/record-lookup.ts';
 import { describeError } from '../process/exit.ts';
-import { baseUrl, duration, wholeNumber } from '../setting-values.ts';
 import { Checkpoint } from '../transfer/import/checkpoint.ts';
 import { type ImportOptions, importOutfits } from '../transfer/import/import.ts';
 import { importPeople, type PeopleOutcome } from '../transfer/import/likes-and-users.ts';

@@ -1,5 +1,5 @@
 // outfit-gateway migrate: brings the database that the environment names to the current migrations.
-import { readConfig } from '../config.ts';
+import { readConfig } from '../config/config.ts';
 import { openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkServer } from '../database/readiness.ts';

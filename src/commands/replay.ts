@@ -1,10 +1,10 @@
 // outfit-gateway replay: asks the old service and this one what apps have asked, and compares.
-import { ConfigError, legacyHostFor, readConfig } from '../config.ts';
+import { ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
+import { decimal, wholeNumber } from '../config/values.ts';
 import { createHttpService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { type ReplayOutcome, replay } from '../legacy/verify/replay.ts';
 import { Report } from '../legacy/verify/report.ts';
 import { hide, parseHeaders } from '../old-listing/fetch-page.ts';
-import { decimal, wholeNumber } from '../setting-values.ts';
 import { formatNumber, type Output, Reporter } from '../transfer/reporter.ts';
 import type { Io } from './command.ts';
 import { as, asList, createLine, withSettings } from './options/command-line.ts';

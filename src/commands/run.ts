@@ -1,7 +1,7 @@
 // Runs the command that the command line names, with the environment and the file .env.
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
-import { allSettings, ConfigError } from '../config.ts';
+import { allSettings, ConfigError } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
 import { abortOnSignal, endOnSignal } from '../process/signals.ts';
 import type { Command } from './command.ts';

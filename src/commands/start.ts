@@ -1,5 +1,5 @@
 // outfit-gateway start: reads the settings and starts the gateway as one process or several.
-import { ConfigError, readConfig } from '../config.ts';
+import { ConfigError, readConfig } from '../config/config.ts';
 import { lastLine } from '../process/exit.ts';
 import { isShuttingDown } from '../process/signals.ts';
 import type { Io } from './command.ts';

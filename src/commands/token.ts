@@ -1,7 +1,7 @@
 // outfit-gateway token: a bearer token for local use, signed with AUTH_JWT_SECRET.
 import { SignJWT } from 'jose';
-import { ConfigError, readConfig } from '../config.ts';
-import { wholeNumber } from '../setting-values.ts';
+import { ConfigError, readConfig } from '../config/config.ts';
+import { wholeNumber } from '../config/values.ts';
 import type { Io } from './command.ts';
 import { as, createLine, withSettings } from './options/command-line.ts';
 

@@ -1,17 +1,15 @@
 // outfit-gateway verify: compares a live listing with the answers of this service.
-import { buildApp } from '../app.ts';
-import { type Config, ConfigError, legacyHostFor, readConfig } from '../config.ts';
+import { buildApp, readOwnRoutes } from '../app.ts';
+import { type Config, ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
+import { commandText } from '../config/package.ts';
+import { wholeNumber } from '../config/values.ts';
 import type { Database } from '../database/database.ts';
 import { EmbeddedDatabaseError } from '../database/embedded/data-folder.ts';
-import { schema } from '../graphql/schema.ts';
 import { toAnswer } from '../http/client.ts';
 import { type ComparedService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { Report } from '../legacy/verify/report.ts';
 import { verifyListing } from '../legacy/verify/verify.ts';
 import { hide, parseHeaders } from '../old-listing/fetch-page.ts';
-import { commandText } from '../package.ts';
-import { readRoutes } from '../rest/read-routes.ts';
-import { wholeNumber } from '../setting-values.ts';
 import { formatNumber, Reporter } from '../transfer/reporter.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import type { Io } from './command.ts';
@@ -78,7 +76,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   const { signal } = io;
 
   const origins = originsOf(values, config);
-  const routes = readRoutes(schema, config.restDocuments);
+  const routes = readOwnRoutes(config.restDocuments);
   const verify = (openOurs: OpenOurs) => {
     const reporter = new Reporter(io.stderr);
     const options = { listing, headers, openOurs, report, signal, sample, origins, timeout, wait };

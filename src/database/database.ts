@@ -1,6 +1,6 @@
 // The configured database, PostgreSQL or embedded: connection pool, snapshots, timeouts, failover, close.
 import type pg from 'pg';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './changes/snapshots.ts';
 import type { ObserveStatement } from './connection/observe.ts';
 import { TaskPool } from './connection/pool.ts';

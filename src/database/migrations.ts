@@ -5,8 +5,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
+import { packageFolder } from '../config/package.ts';
 import { messageOf, OperatorError } from '../errors.ts';
-import { packageFolder } from '../package.ts';
 import { deadlockDetected, sqlStateOf } from './errors.ts';
 
 const folder = fileURLToPath(new URL('prisma/migrations/', packageFolder));

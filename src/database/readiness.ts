@@ -1,8 +1,8 @@
 // Readiness of a database: its version, role and settings fit, and all migrations are applied.
 // In SQL: catalogues of the server.
 import type pg from 'pg';
+import { commandText } from '../config/package.ts';
 import { OperatorError } from '../errors.ts';
-import { commandText } from '../package.ts';
 import { roleSettings } from './connection/session.ts';
 import { isFull } from './errors.ts';
 import {

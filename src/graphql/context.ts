@@ -1,7 +1,7 @@
 // The context of resolvers, the same for GraphQL and REST: personal, or shared by all viewers.
 import type { FastifyBaseLogger } from 'fastify';
 import type { Viewer } from '../admission/viewer.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { Client } from '../database/prisma/client.ts';
 import { DependencyTracker, type ReadRows, readRows, type Source } from '../database/read.ts';

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { RequestCaller } from '../admission/admission.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { HttpError } from '../errors.ts';
 import { requireHost } from '../http/base-url.ts';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type GraphQLSchema, Kind, parse } from 'graphql';
 import { z } from 'zod';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
 import { sha256Id, type TrustedDocuments } from './documents.ts';
 import { findExcessOf, type LimitConfig } from './engine/limits.ts';

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { EnvHttpProxyAgent } from 'undici';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
 
 /** An answer without content coding; repeated headers are joined by commas. */

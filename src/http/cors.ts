@@ -1,6 +1,6 @@
 // CORS: the origins whose pages may read answers.
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { appendVary } from './headers.ts';
 
 /**

@@ -1,6 +1,6 @@
 // Deprecation of the REST paths: the headers Deprecation, Sunset and Link.
 import type { FastifyInstance } from 'fastify';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 
 /**
  * Adds the headers to all answers, errors included. Call it before the routes are added.

@@ -1,10 +1,10 @@
 // Metrics of one process for Prometheus, read from counters of the other rooms when they are scraped.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { version } from '../config/package.ts';
 import type { LaneState } from '../database/connection/lane.ts';
 import type { Database } from '../database/database.ts';
 import { fallbackReasons, type Replicas } from '../database/standby/replicas.ts';
 import { type Unreadable, unreadableReasons } from '../http/server/unreadable-requests.ts';
-import { version } from '../package.ts';
 import type { ObserveAnswer } from './answers.ts';
 import { ClientCounts } from './bounded-names.ts';
 import { clientOf } from './clients.ts';

@@ -1,7 +1,7 @@
 // Fetches one page of a listing over HTTP, with the headers of the operator.
 import { isUtf8 } from 'node:buffer';
+import { parseUrl } from '../config/values.ts';
 import { type ClientRequest, HttpClient, TooLargeError } from '../http/client.ts';
-import { parseUrl } from '../setting-values.ts';
 import { maxPageBytes, maxPageSize, SourceError } from './page.ts';
 
 export type FetchPage = ReturnType<typeof createFetchPage>;

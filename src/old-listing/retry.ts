@@ -1,6 +1,6 @@
 // Retries requests with exponential backoff, jitter and Retry-After.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 import { cut } from '../errors.ts';
 import { UndecodableError } from '../http/client.ts';
 import { SourceError } from './page.ts';

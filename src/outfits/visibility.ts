@@ -1,5 +1,5 @@
 // Visibility: which private outfits a viewer sees. Public outfits are visible to all.
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 
 /** The visible private outfits: all, none, or those of one user. */
 export type Visibility =

@@ -1,10 +1,10 @@
 // Start of the gateway: the steps from the settings to the first request.
 import type { Logger } from 'pino';
-import { type Config, findWriteObstacle } from '../config.ts';
+import { type Config, findWriteObstacle } from '../config/config.ts';
+import { version } from '../config/package.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkAddress, urlOf } from '../http/server/server.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
-import { version } from '../package.ts';
 import { connectAndSeed, type Gateway } from './connect-and-seed.ts';
 import { explainListenError, fail } from './exit.ts';
 import { logShutdown, openLog, openResources, type Resources } from './resources.ts';

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Attachment } from '../attach/attachment.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
+import { commandText } from '../config/package.ts';
 import type { Database } from '../database/database.ts';
 import type { Monitor } from '../database/monitor.ts';
 import { DatabaseNotReadyError } from '../database/readiness.ts';
@@ -10,9 +11,8 @@ import type { MetricsSource } from '../observability/metrics-server.ts';
 import { applyFewPendingChanges, checkTriggers } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
-import { commandText } from '../package.ts';
+import { isDemo, seedDemo } from './demo/seed.ts';
 import { describeError, isDatabaseError } from './exit.ts';
-import { isDemo, seedDemo } from './seed.ts';
 import { isShuttingDown } from './signals.ts';
 
 /** The HTTP side of a gateway: built, not listening. */

@@ -1,6 +1,6 @@
 // Explains to the operator the error that ends a process.
 import pg from 'pg';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { OperatorError } from '../errors.ts';
 

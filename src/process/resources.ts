@@ -1,14 +1,14 @@
 // Resources of the process: log, database, standbys, tracing.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type Config, isTraced } from '../config.ts';
+import { type Config, isTraced } from '../config/config.ts';
+import { version } from '../config/package.ts';
 import { observeSlow } from '../database/connection/observe.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import type { Standby } from '../database/standby/standby.ts';
 import { createLog } from '../observability/log.ts';
-import { version } from '../package.ts';
-import type { Tracing } from '../tracing/tracing.ts';
+import type { Tracing } from '../observability/tracing/tracing.ts';
 import { escapeControls } from '../transfer/reporter.ts';
 import { openLogOutput } from './log-output.ts';
 import type { ShutdownReason } from './signals.ts';
@@ -46,7 +46,7 @@ export interface Resources {
 export async function openResources(config: Config, log: Logger): Promise<Resources> {
   const { databaseReadUrls, slowStatement } = config;
   const tracing = isTraced(config)
-    ? new (await import('../tracing/tracing.ts')).Tracing(config, version, log)
+    ? new (await import('../observability/tracing/tracing.ts')).Tracing(config, version, log)
     : undefined;
   const observers = [
     ...(tracing ? [tracing.observeStatement] : []),

@@ -2,14 +2,14 @@
 import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
 import { Attachment } from '../attach/attachment.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
+import { commandText } from '../config/package.ts';
 import type { Database } from '../database/database.ts';
 import { Shutdown } from '../http/server/connections.ts';
 import { listen } from '../http/server/server.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { CountsMaintenance, type WrongCount } from '../outfits/counts.ts';
 import { deleteExpiredAnswers } from '../outfits/writes/idempotency.ts';
-import { commandText } from '../package.ts';
 import type { Gateway, Startup } from './connect-and-seed.ts';
 import { explainListenError } from './exit.ts';
 import type { Resources } from './resources.ts';
@@ -43,7 +43,7 @@ export async function openService(
         ? problem()
         : 'The database is unavailable, not migrated, or refuses a privilege: the log says which.',
     replicas,
-    drawsPictures,
+    servePictures: drawsPictures ? (await import('./demo/media.ts')).servePictures : undefined,
   });
   const maintenance = keepCounts(database, log);
   // Applying many pending changes takes minutes: listening comes first.

@@ -2,7 +2,7 @@
 
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { readBaseUrl } from '../http/base-url.ts';
 import { acceptsJson } from '../http/content-negotiation.ts';
 import { announceDeprecation, type DeprecationConfig } from '../http/deprecation.ts';

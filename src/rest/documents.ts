@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { type ExecutionResult, type GraphQLSchema, getOperationAST } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { OperationCaller } from '../admission/admission.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Answer } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
 import { encodeJson } from '../http/json.ts';

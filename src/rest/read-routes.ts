@@ -13,9 +13,9 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { z } from 'zod';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
+import { packageFolder } from '../config/package.ts';
 import { messageOf } from '../errors.ts';
-import { packageFolder } from '../package.ts';
 import { findFields } from './create.ts';
 import { findField } from './describe.ts';
 import { readEnvelope } from './envelope.ts';

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import * as tokenCommand from '../../src/commands/token.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { useGateway } from '../support/gateway.ts';
 import { closeServer, listen } from '../support/http/listen.ts';

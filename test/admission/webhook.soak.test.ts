@@ -15,7 +15,7 @@ import {
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { Webhook } from '../../src/admission/webhook.ts';
 import { buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { HttpClient } from '../../src/http/client.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { keepLog, outfitId, useGateway } from '../support/gateway.ts';

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { keepLog, outfitId, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { sendJson, startWebhook } from '../support/http/webhook.ts';

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import * as attachCommand from '../../src/commands/attach.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { outfitId } from '../support/gateway.ts';

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import * as attachCommand from '../../src/commands/attach.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { applyPendingChanges } from '../../src/outfits/counts.ts';
 import { callCommand } from '../support/cli/commands.ts';

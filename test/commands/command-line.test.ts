@@ -11,7 +11,7 @@ import {
   settingsOf,
   withSettings,
 } from '../../src/commands/options/command-line.ts';
-import { allSettings } from '../../src/config.ts';
+import { allSettings } from '../../src/config/config.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import {
   baseOf,

@@ -4,7 +4,7 @@ import type { SchemaEngine } from '@prisma/schema-engine-wasm';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import * as check from '../../src/commands/check.ts';
 import * as migrateCommand from '../../src/commands/migrate.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import {
   findPendingMigrations,

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as check from '../../src/commands/check.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import {

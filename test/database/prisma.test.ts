@@ -3,7 +3,7 @@ import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { dependenciesOf } from '../../src/database/prisma/dependencies.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';

@@ -13,7 +13,7 @@ import {
 } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { Replicas } from '../../src/database/standby/replicas.ts';
 import { baseOf, failure, listing, runServer, stop } from '../support/cli/process.ts';

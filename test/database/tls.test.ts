@@ -1,6 +1,6 @@
 // What DATABASE_URL may say of TLS, and how it is refused when it cannot be done.
 import { describe, expect, test } from 'vitest';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { failure, runServer } from '../support/cli/process.ts';
 

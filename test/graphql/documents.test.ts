@@ -8,7 +8,7 @@ import { getIntrospectionQuery } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { failure, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import { outfitId, useGateway } from '../support/gateway.ts';
 import { getGraphql as get, postGraphql as post } from '../support/http/graphql.ts';

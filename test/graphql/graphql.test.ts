@@ -5,7 +5,7 @@ import { buildSchema, lexicographicSortSchema, parse, print, printSchema, visit 
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import {
   BrowsePageDocument,

@@ -1,6 +1,6 @@
 // What is a URL: settings, sources and pages read addresses with it.
 import { expect, test } from 'vitest';
-import { parseUrl } from '../../src/setting-values.ts';
+import { parseUrl } from '../../src/config/values.ts';
 
 test('an address with letters beyond ASCII is one, however often it is asked', () => {
   const address = JSON.parse('"https://b\\u00fccher.example/shop/"') as string;

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Credentials } from '../../src/admission/credentials.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { ComparisonBudget } from '../../src/legacy/proxy/comparison-budget.ts';
 import { LegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
 import { isInCanary } from '../../src/legacy/proxy/modes.ts';

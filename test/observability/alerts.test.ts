@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { fallbackReasons, type Replicas } from '../../src/database/standby/replicas.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { type MetricsSource, serveMetrics } from '../../src/observability/metrics-server.ts';

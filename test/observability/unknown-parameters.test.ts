@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import type { Config } from '../../src/config.ts';
+import type { Config } from '../../src/config/config.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { readRoutes } from '../../src/rest/read-routes.ts';

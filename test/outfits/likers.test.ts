@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { formatCursor } from '../../src/outfits/ordering.ts';
 import { useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';

@@ -1,7 +1,7 @@
 // What a range, a page and a count cost at 120,000 outfits: seeks in an index, whatever plan PostgreSQL takes.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
-import type { Config } from '../../src/config.ts';
+import type { Config } from '../../src/config/config.ts';
 import { formatCursor } from '../../src/outfits/ordering.ts';
 import { blocksOf, nodesOf, type PlanNode, plansOf } from '../support/databases/plans.ts';
 import { applyAll } from '../support/databases/small-buckets.ts';

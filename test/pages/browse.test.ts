@@ -1,7 +1,7 @@
 // The pages outside of /api/: search and filters in a form without a script, an outfit, a user, and errors that help.
 import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { ConfigError, readConfig } from '../../src/config.ts';
+import { ConfigError, readConfig } from '../../src/config/config.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { openForTest, useGateway } from '../support/gateway.ts';
 import { accept, elementsOf, hrefsOf, textsOf } from '../support/http/html.ts';

@@ -2,7 +2,7 @@
 // openapi-answers.test.ts.
 import { describe, expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { useGateway } from '../support/gateway.ts';
 
 const dates = { REST_DEPRECATED: '2026-11-01', REST_SUNSET: '2027-05-31T22:00:00+02:00' };

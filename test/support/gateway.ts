@@ -7,7 +7,7 @@ import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { print } from 'graphql';
 import { afterAll, beforeAll, inject, onTestFinished } from 'vitest';
 import { type AppOptions, buildApp } from '../../src/app.ts';
-import { type Config, readConfig } from '../../src/config.ts';
+import { type Config, readConfig } from '../../src/config/config.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { createLog } from '../../src/observability/log.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';

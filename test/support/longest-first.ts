@@ -4,7 +4,13 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files of all lanes that take longer than their size lets expect, longest first. */
 const longest = [
-  ...['documents/documents', 'process/image', 'process/package', 'graphql/live', 'tracing/tracing'],
+  ...[
+    'documents/documents',
+    'process/image',
+    'process/package',
+    'graphql/live',
+    'observability/tracing',
+  ],
   ...['clients/clients', 'documents/running', 'graphql/differential'],
   ...['graphql/costly-documents', 'outfits/visibility', 'transfer/follow', 'process/first-start'],
   ...['outfits/filter-plans', 'outfits/walks', 'graphql/invalidation', 'graphql/answer-cache'],

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import * as exportCommand from '../../src/commands/export.ts';
 import * as importCommand from '../../src/commands/import.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import type { Database } from '../../src/database/database.ts';
 import { readOneSnapshot } from '../../src/database/transaction.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';

@@ -8,7 +8,7 @@ import * as countsCommand from '../../src/commands/counts.ts';
 import * as exportCommand from '../../src/commands/export.ts';
 import * as forgetCommand from '../../src/commands/forget.ts';
 import * as importCommand from '../../src/commands/import.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
 import { useFolder } from '../support/cli/folder.ts';
 import { withDatabase } from '../support/databases/connections.ts';

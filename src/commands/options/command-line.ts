@@ -1,11 +1,11 @@
 // The command line, by commander: options of a command, and settings as options (--page-size 50 is PAGE_SIZE=50).
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { z } from 'zod';
-import { allSettings, ConfigError, type Environment, readValue } from '../../config.ts';
+import { allSettings, ConfigError, type Environment, readValue } from '../../config/config.ts';
+import { version } from '../../config/package.ts';
+import { text } from '../../config/values.ts';
 import { messageOf } from '../../errors.ts';
 import { settingPurposes } from '../../generated/settings.ts';
-import { version } from '../../package.ts';
-import { text } from '../../setting-values.ts';
 import type { Output } from '../../transfer/reporter.ts';
 
 export type CommandLine = Command;

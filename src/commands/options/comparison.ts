@@ -1,11 +1,11 @@
 // Options and report of verify and replay: `--accept`, `--json`, and the printed lines.
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { Option } from 'commander';
-import { type Config, ConfigError } from '../../config.ts';
+import { type Config, ConfigError } from '../../config/config.ts';
+import { duration, parseUrl, text } from '../../config/values.ts';
 import { cut, messageOf } from '../../errors.ts';
 import { isAcceptable, kindMeanings, kinds } from '../../legacy/compare/difference.ts';
 import { countTimes, type Group, type Report } from '../../legacy/verify/report.ts';
-import { duration, parseUrl, text } from '../../setting-values.ts';
 import { formatNumber, listFirst, type Output } from '../../transfer/reporter.ts';
 import { as, asList, type CommandLine } from './command-line.ts';
 

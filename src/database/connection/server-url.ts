@@ -4,9 +4,9 @@
 import { isIPv6 } from 'node:net';
 import type pg from 'pg';
 import { parse } from 'pg-connection-string';
-import { ConfigError } from '../../config.ts';
+import { ConfigError } from '../../config/config.ts';
+import { parseUrl } from '../../config/values.ts';
 import { messageOf } from '../../errors.ts';
-import { parseUrl } from '../../setting-values.ts';
 
 /** The schema is the search path; undefined: that of the role. */
 export type ServerConfig = pg.ClientConfig & { readonly schema?: string };

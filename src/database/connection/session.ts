@@ -1,7 +1,7 @@
 // Sessions: how connections to PostgreSQL are opened, directly or through a pooler, and how all of them are cut.
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { type Config, ConfigError } from '../../config.ts';
+import { type Config, ConfigError } from '../../config/config.ts';
 import type { ServerConfig } from './server-url.ts';
 
 /** Pool mode of a pooler such as PgBouncer: a server connection per client session, or per transaction. */

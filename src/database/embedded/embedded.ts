@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { packageFolder } from '../../package.ts';
+import { packageFolder } from '../../config/package.ts';
 import { readMigrations } from '../migrations.ts';
 import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
 

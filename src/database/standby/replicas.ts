@@ -1,6 +1,6 @@
 // Routes reads to standbys that have replayed every commit before the request, else to the primary: no read is stale.
 import type pg from 'pg';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { HttpError } from '../../errors.ts';
 import type { DatabaseState, LogPosition } from '../changes/database-state.ts';
 import type { ObserveStatement } from '../connection/observe.ts';

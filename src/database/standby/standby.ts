@@ -2,7 +2,7 @@
 // In SQL: functions of the server.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import type { LogPosition } from '../changes/database-state.ts';
 import type { ObserveStatement } from '../connection/observe.ts';
 import { TaskPool } from '../connection/pool.ts';

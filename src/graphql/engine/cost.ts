@@ -17,7 +17,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { collectSubfields } from 'graphql/execution/collectFields.js';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 
 /** What an operation can give at most, for limits and for taking turns. */
 export interface Cost {

@@ -26,7 +26,7 @@ import {
   valueFromAST,
   visit,
 } from 'graphql';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { HttpError } from '../../errors.ts';
 import {
   invalidDocument,

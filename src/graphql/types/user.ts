@@ -1,5 +1,5 @@
 // User: user(...).
-import { parseUrl } from '../../setting-values.ts';
+import { parseUrl } from '../../config/values.ts';
 import { builder } from '../builder.ts';
 import { badUserInput } from '../errors.ts';
 import { globalIdOf, Node, readGlobalId } from './node.ts';

@@ -16,7 +16,7 @@ import {
   type Server as TcpServer,
 } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { hasBody } from '../headers.ts';
 import { readBehind, watchDescriptors } from './connections.ts';
 

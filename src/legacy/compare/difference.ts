@@ -1,6 +1,6 @@
 // The kinds of differences between two answers, for reports, `--accept`, LEGACY_ACCEPT and metrics.
 
-import { ConfigError } from '../../config.ts';
+import { ConfigError } from '../../config/config.ts';
 
 export const kindMeanings = {
   status: 'another status, or no whole answer of one side (its place: unreachable)',

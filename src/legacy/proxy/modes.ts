@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { HttpError, writesOff } from '../../errors.ts';
 import { type CorsConfig, corsHeaders } from '../../http/cors.ts';
 import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../../http/deprecation.ts';

@@ -1,6 +1,6 @@
 // Validation of written outfits. REST has the sentences of Django REST Framework for the codes (rest/create.ts).
 import { z } from 'zod';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { isLonger } from '../length.ts';
 
 // A file is stored by its key: its path on the host that serves it.

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
+import { packageFolder } from '../../config/package.ts';
 import { type Representable, sendRepresentation } from '../../http/representation.ts';
-import { packageFolder } from '../../package.ts';
 import { answerErrors, notFound } from '../../rest/errors.ts';
 import { favicon, logo } from '../parts/pictures.tsx';
 import { colors } from '../parts/style.ts';

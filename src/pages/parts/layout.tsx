@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { ComponentChildren, VNode } from 'preact';
 import { renderToString } from 'preact-render-to-string';
-import { version } from '../../package.ts';
+import { version } from '../../config/package.ts';
 import { favicon, Icon } from './pictures.tsx';
 import type { Site } from './site.ts';
 import { style } from './style.ts';

@@ -5,7 +5,7 @@ import {
   findWriteObstacle,
   type IdentityConfig,
   type WriteConfig,
-} from '../../config.ts';
+} from '../../config/config.ts';
 import { legacyOwnsWrites, writesOff } from '../../errors.ts';
 import type { RestOptions } from '../../rest/adapter.ts';
 import type { DocumentOptions } from '../../rest/openapi/document.ts';

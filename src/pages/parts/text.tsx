@@ -1,6 +1,6 @@
 // Untrusted text on a page: visible, and without effect on the text around it.
 import type { ComponentChildren } from 'preact';
-import { parseUrl } from '../../setting-values.ts';
+import { parseUrl } from '../../config/values.ts';
 
 /** Control characters, lone surrogates, line separators, bidirectional overrides. */
 const controls = /[^\P{Cc}\t\n]|\p{Cs}|[\u2028-\u202e\u2066-\u2069]/gu;

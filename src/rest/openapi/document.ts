@@ -12,10 +12,10 @@ import {
   typeFromAST,
   valueFromAST,
 } from 'graphql';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
+import { version } from '../../config/package.ts';
 import { invalidKey } from '../../errors.ts';
 import type { DeprecationConfig } from '../../http/deprecation.ts';
-import { version } from '../../package.ts';
 import { findFields, mediaTypes } from '../create.ts';
 import { findInputs } from '../describe.ts';
 import { knownParametersOf } from '../documents.ts';

@@ -1,6 +1,6 @@
 // Streams the records of the whole listing by keyset pagination, in constant memory.
 import { execute, getOperationAST } from 'graphql';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import type { Database } from '../../database/database.ts';
 import type { ReadRows } from '../../database/read.ts';
 import {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ConfigError } from '../../config.ts';
+import { ConfigError } from '../../config/config.ts';
 import { makeFolder } from '../../database/embedded/data-folder.ts';
 import { messageOf } from '../../errors.ts';
 

@@ -1,5 +1,5 @@
 // The report of an import or a dry run, line by line, with the fields that are not saved.
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import type { IdSet } from '../../old-listing/id-set.ts';
 import { readProperty } from '../../old-listing/page.ts';
 import type { Recent } from '../../old-listing/record-lookup.ts';

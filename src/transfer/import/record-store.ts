@@ -1,6 +1,6 @@
 // Saves single records of the old service, as an import does.
 import type pg from 'pg';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { deleteOutfits, readMoment, saveRead } from '../../outfits/writes/bulk.ts';
 import { createCheck, findBases } from '../source/record.ts';
 

@@ -1,5 +1,6 @@
 // Reads any kind of source as checked rows, in batches for one transaction each; broken records are reported.
 
+import { parseUrl } from '../../config/values.ts';
 import { createFetchPage } from '../../old-listing/fetch-page.ts';
 import { readListing } from '../../old-listing/listing.ts';
 import {
@@ -10,7 +11,6 @@ import {
   type SourceRecord,
 } from '../../old-listing/page.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
-import { parseUrl } from '../../setting-values.ts';
 import type { Reporter } from '../reporter.ts';
 import { readFiles } from './files.ts';
 import { type Bases, type CheckedRow, createCheck, findBases } from './record.ts';

@@ -1,7 +1,7 @@
 // Connections to the databases of the tests, past any gateway.
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { readConfig } from '../../../src/config.ts';
+import { readConfig } from '../../../src/config/config.ts';
 import { type Database, openDatabase } from '../../../src/database/database.ts';
 
 /** The URL of the server and database of a pool. */

@@ -1,5 +1,5 @@
 // A PostgreSQL of a test alone, which it may stop, freeze and copy.
-import { seedDemo } from '../../../src/process/seed.ts';
+import { seedDemo } from '../../../src/process/demo/seed.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
 import { migrateDatabase } from './test-database.ts';
 

@@ -5,7 +5,7 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import type { TestProject } from 'vitest/node';
-import { seedDemo } from '../../../src/process/seed.ts';
+import { seedDemo } from '../../../src/process/demo/seed.ts';
 import { makeDatabaseFolder } from './database-folder.js';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
 import { makeDatabase, migrateDatabase } from './test-database.ts';

@@ -3,13 +3,13 @@
 import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
-import type { ReadRows } from '../database/read.ts';
-import { applyPendingChanges } from '../outfits/counts.ts';
-import type { OutfitRow } from '../outfits/row.ts';
-import { saveIfEmpty } from '../outfits/writes/bulk.ts';
-import { packageFolder } from '../package.ts';
-import { readEntries } from '../transfer/source/entries.ts';
-import { createCheck } from '../transfer/source/record.ts';
+import { packageFolder } from '../../config/package.ts';
+import type { ReadRows } from '../../database/read.ts';
+import { applyPendingChanges } from '../../outfits/counts.ts';
+import type { OutfitRow } from '../../outfits/row.ts';
+import { saveIfEmpty } from '../../outfits/writes/bulk.ts';
+import { readEntries } from '../../transfer/source/entries.ts';
+import { createCheck } from '../../transfer/source/record.ts';
 
 const batchSize = 1000;
 

@@ -1,7 +1,7 @@
 // The environment is checked at start: a wrong value is named in one sentence.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { allSettings, type Config, ConfigError, readConfig } from '../src/config.ts';
+import { allSettings, type Config, ConfigError, readConfig } from '../../src/config/config.ts';
 
 function failureOf(environment: Record<string, string>): string {
   try {
@@ -162,7 +162,7 @@ describe('the configuration', () => {
     expect(readConfig({ ...only, GRAPHIQL: 'on' }).graphiql).toBe(false);
   });
 
-  const example = readFileSync(new URL('../.env.example', import.meta.url), 'utf8');
+  const example = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8');
 
   test('the configuration is what .env.example lists, all of it with its defaults and nothing else', () => {
     const lines = [...example.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(
@@ -177,7 +177,7 @@ describe('the configuration', () => {
   });
 
   test('the configuration is what docs/settings.md lists, with what .env.example says of it', () => {
-    const page = readFileSync(new URL('../docs/settings.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../docs/settings.md', import.meta.url), 'utf8');
     const rows = [...page.matchAll(/^\| `([A-Z_]+)` \| (?:none|`([^`]*)`)/gm)];
     expect(rows.map(([, name]) => name).toSorted()).toEqual([...namesRead()].toSorted());
     for (const [, name = '', value = ''] of rows) {

@@ -31,7 +31,7 @@ import {
   tracesUrl,
   webhookUrl,
   wholeNumber,
-} from './setting-values.ts';
+} from './values.ts';
 
 /** An invalid setting. The message is one sentence with the variable, its value and its range. */
 export class ConfigError extends Error {

@@ -2,14 +2,14 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { pictureOf } from '../../src/demo/media.ts';
+import { pictureOf, servePictures } from '../../src/process/demo/media.ts';
 import { baseOf, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import { useGateway } from '../support/gateway.ts';
 
 const uuid = '3ce291e6-1580-4f85-9d5e-4957ab13619f';
 
 describe('a picture', () => {
-  const gateway = useGateway('PostgreSQL', [], {}, { drawsPictures: true });
+  const gateway = useGateway('PostgreSQL', [], {}, { servePictures });
 
   test.each([
     `outfits/${uuid}.jpeg`,

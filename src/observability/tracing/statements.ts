@@ -2,7 +2,7 @@
 import { type Attributes, type Span, SpanKind, type Tracer, trace } from '@opentelemetry/api';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
-import type { ObserveStatement } from '../database/connection/observe.ts';
+import type { ObserveStatement } from '../../database/connection/observe.ts';
 import { fail } from './requests.ts';
 
 /** Statements outside of a request, such as maintenance, are not traced. */

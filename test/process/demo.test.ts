@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import { readDemo } from '../../src/process/seed.ts';
+import { readDemo } from '../../src/process/demo/seed.ts';
 
 // A change of the set on purpose changes this too: the two belong in one commit.
 const golden = 'db01b7f90d6c1c75445f0f01ecce5f92a6917cafb67123f1298b8feeaedb977f';

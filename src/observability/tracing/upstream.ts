@@ -1,7 +1,7 @@
 // Spans of requests to the old service, with propagation of the trace.
 import type { IncomingMessage } from 'node:http';
 import { context, propagation, SpanKind, type Tracer, trace } from '@opentelemetry/api';
-import { HttpError } from '../errors.ts';
+import { HttpError } from '../../errors.ts';
 import { describeMethod, fail, withoutQuery } from './requests.ts';
 
 export interface UpstreamRequest {

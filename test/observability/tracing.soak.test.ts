@@ -1,7 +1,7 @@
 // Traces: what a collector is sent by a gateway that runs, and what it costs when there is none.
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { version } from '../../src/package.ts';
+import { version } from '../../src/config/package.ts';
 import {
   baseOf,
   demoEnvironment,

@@ -31,8 +31,8 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { StateSource } from '../database/changes/snapshots.ts';
-import { cut } from '../errors.ts';
+import type { StateSource } from '../../database/changes/snapshots.ts';
+import { cut } from '../../errors.ts';
 import { followRequests, observeLookup, observeOperation, traceSnapshots } from './requests.ts';
 import { observeStatement } from './statements.ts';
 import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';

@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
-import { packageFolder } from '../package.ts';
+import { packageFolder } from '../../config/package.ts';
+import { avatarKey, imageKey, videoKey } from '../../outfits/writes/input.ts';
 
 const headers = {
   'Content-Type': 'image/svg+xml',
@@ -14,8 +15,9 @@ const headers = {
   'Cross-Origin-Resource-Policy': 'cross-origin',
 };
 
-/** @param keys patterns of well-formed keys */
-export function servePictures(app: FastifyInstance, keys: readonly RegExp[]): void {
+const keys = [imageKey, videoKey, avatarKey];
+
+export function servePictures(app: FastifyInstance): void {
   app.route<{ Params: { '*': string } }>({
     method: app.supportedMethods,
     url: '/media/*',

@@ -12,12 +12,11 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { StateSource } from '../database/changes/snapshots.ts';
-import { HttpError } from '../errors.ts';
-import type { ObserveOperation } from '../graphql/engine/engine.ts';
-import type { Run } from '../graphql/operation.ts';
-import { clientOf } from '../observability/clients.ts';
-import { maxNameLength } from '../observability/log.ts';
+import type { GraphQLError } from 'graphql';
+import type { StateSource } from '../../database/changes/snapshots.ts';
+import { HttpError } from '../../errors.ts';
+import { clientOf } from '../clients.ts';
+import { maxNameLength } from '../log.ts';
 
 export function followRequests(app: FastifyInstance, tracer: Tracer): void {
   app.addHook('onRequest', (request, reply, done) => {
@@ -82,14 +81,22 @@ function describe(request: FastifyRequest) {
   };
 }
 
+/** What the work for an operation finds out of it. */
+interface Traced {
+  readonly operation:
+    | { readonly isLive: boolean; readonly name: string | undefined; readonly type: string }
+    | undefined;
+  readonly errors: readonly GraphQLError[] | undefined;
+}
+
 /**
  * A span for each operation, and for each document that is refused. No document and no variable: they may hold secrets.
  * The name has no operation name: clients choose it, and backends store each for good.
  * @see https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
  */
 export const observeOperation =
-  (tracer: Tracer): ObserveOperation =>
-  async (run, work) => {
+  (tracer: Tracer) =>
+  async <Result>(run: Traced, work: () => Promise<Result>): Promise<Result> => {
     const span = tracer.startSpan('GraphQL Operation', { kind: SpanKind.SERVER });
     try {
       return await context.with(trace.setSpan(context.active(), span), work);
@@ -104,7 +111,7 @@ export const observeOperation =
     }
   };
 
-function describeOperation(span: Span, { operation, errors }: Run): void {
+function describeOperation(span: Span, { operation, errors }: Traced): void {
   if (operation) {
     const type = operation.isLive ? 'subscription' : operation.type;
     const name = operation.name?.slice(0, maxNameLength);
