@@ -2,20 +2,20 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
-import { type Config, ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
+import { ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
 import { baseUrl, duration, wholeNumber } from '../config/values.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { SourceError } from '../old-listing/page.ts';
-import { type Recent, RecordLookup } from '../old-listing/record-lookup.ts';
+import { RecordLookup } from '../old-listing/record-lookup.ts';
 import { describeError } from '../process/exit.ts';
 import { Checkpoint } from '../transfer/import/checkpoint.ts';
-import { type ImportOptions, importOutfits } from '../transfer/import/import.ts';
-import { importPeople, type PeopleOutcome } from '../transfer/import/likes-and-users.ts';
-import { describeOutcome } from '../transfer/import/outcome.ts';
+import { importOutfits } from '../transfer/import/import.ts';
+import { importPeople } from '../transfer/import/likes-and-users.ts';
 import { Pruner } from '../transfer/import/prune.ts';
-import { Reporter, RoundReporter } from '../transfer/reporter.ts';
+import type { RunOutcome } from '../transfer/import/run.ts';
+import { Reporter } from '../transfer/reporter.ts';
 import { fingerprintFiles } from '../transfer/source/files.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import type { Io } from './command.ts';
@@ -145,48 +145,57 @@ function checkValues(values: Values, isLive: boolean): void {
 
 export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {
   const config = readConfig(io.env);
-  const { replace = false, restart, pause } = values;
+  const { replace = false, restart, pause, follow: interval, dryRun: isDry = false } = values;
   const listing = findListingUrl(sources);
-  const isLive = listing !== undefined;
-  checkValues(values, isLive);
-  const headers = parseHeaders(values.header ?? [], isLive ? legacyHostFor(listing, config) : {});
+  checkValues(values, listing !== undefined);
+  const headers = parseHeaders(values.header ?? [], listing ? legacyHostFor(listing, config) : {});
   const bases = { media: values.mediaUrl, video: values.videoUrl };
-  const files = isLive || sources.includes('-') ? '' : await fingerprintFiles(sources);
+  const isStream = sources.includes('-');
+  const files = listing || isStream ? '' : await fingerprintFiles(sources);
+  const { stdin, stdout, stderr, signal } = io;
+  // With --follow another round always comes: a resumed crawl without progress begins anew.
+  const isRepeated = interval !== undefined;
+  const reporter = new Reporter(stderr, stdout, isRepeated);
   return withDatabase(config, async (database) => {
-    const { stdin, stdout, stderr, signal } = io;
-    const { firstId } = config;
-    const isDry = values.dryRun ?? false;
-    const reading = { sources, stdin, headers, bases, replace, isDry, firstId, pause, signal };
-    if (values.likes || values.users) {
-      const kind = values.likes ? 'likes' : 'users';
-      const rounds = new RoundReporter(stdout, stderr);
-      const importOnce = (reporter: Reporter) =>
-        importPeople(kind, database.pool, reading, reporter).finally(() => reporter.finish());
-      const show = ({ lines }: PeopleOutcome, prefix = '') =>
-        lines.forEach((text, index) => void rounds.printIfNew(index ? text : prefix + text));
-      if (values.follow !== undefined && !isDry) {
-        return follow(values.follow, database, io, async () => {
-          const outcome = await importOnce(rounds.startRound(0));
-          show(outcome, `${new Date().toISOString()} `);
-          return outcome.code === 130;
-        });
-      }
-      const outcome = await importOnce(new Reporter(stderr));
-      show(outcome);
-      return outcome.code;
-    }
-    // With --follow another round always comes: a resumed crawl without progress begins anew.
-    const isRepeated = values.follow !== undefined;
+    const { pool } = database;
+    const reading = { sources, stdin, headers, replace, isDry, pause, signal };
     const same = { database: database.description, replace, bases, files, follows: isRepeated };
     const checkpoint =
-      isDry || sources.includes('-')
+      isDry || isStream
         ? undefined
         : new Checkpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
     if (restart) checkpoint?.remove();
-    const importing = { ...reading, checkpoint, isRepeated, stderr };
-    const rounds = new ImportRounds({ database, config, importing, values, isLive, io });
-    if (values.follow === undefined) return rounds.once();
-    return follow(values.follow, database, io, () => rounds.round());
+    let pruner: Pruner | undefined;
+    if (listing && values.prune) {
+      const fetchPage = createFetchPage({ listing, headers });
+      const notify = (text: string) => stderr.write(`${text}\n`);
+      const lookup = new RecordLookup({ listing, fetchPage, signal, pause, notify });
+      const print = (line: string) => reporter.result(line);
+      const { yes: confirmed = false, maxRemoved } = values;
+      pruner = new Pruner({ pool, confirmed, maxRemoved, signal, print, lookup });
+    }
+    const importing = { ...reading, config, bases, checkpoint, isRepeated, pruner };
+    const kind = values.likes ? 'likes' : values.users ? 'users' : undefined;
+    const round = async () => {
+      const outcome = kind
+        ? await importPeople(kind, pool, reading, reporter)
+        : await importOutfits(database, importing, reporter);
+      const prefix = isRepeated ? `${new Date().toISOString()} ` : '';
+      outcome.lines.forEach((text, index) => void reporter.result(index ? text : prefix + text));
+      return outcome;
+    };
+    if (interval !== undefined) return follow(interval, database, io, round);
+    let outcome = await round();
+    const removes = pruner !== undefined || replace;
+    if (outcome.isResumed && (listing || removes) && !signal.aborted) {
+      const stale = 'What changed since in the part that was read before did not come';
+      reporter.result(
+        removes ? `${stale}, so all is read once more.` : `${stale}: import once more.`,
+      );
+      if (removes) outcome = await round();
+    }
+    if (pruner?.isWaiting && !signal.aborted) outcome = await round();
+    return pruner && signal.aborted ? 130 : outcome.code;
   });
 }
 
@@ -195,7 +204,7 @@ async function follow(
   interval: number,
   database: Database,
   { signal, stdout, stderr }: Io,
-  round: () => Promise<boolean>,
+  round: () => Promise<RunOutcome>,
 ): Promise<number> {
   // A frozen server gives no error: without the monitor, a round would wait for its answer for ever.
   await database.monitor(() => {});
@@ -204,7 +213,7 @@ async function follow(
   let wasInterrupted = false;
   while (!signal.aborted) {
     try {
-      wasInterrupted = await round();
+      wasInterrupted = (await round()).code === 130;
       if (isFailing && !signal.aborted) log('It goes on.');
       isFailing = false;
     } catch (error) {
@@ -218,78 +227,4 @@ async function follow(
   }
   if (!wasInterrupted) stdout.write('Interrupted; what was read is saved.\n');
   return 130;
-}
-
-const removerOf = (isLive: boolean): '--prune' | '--replace' => (isLive ? '--prune' : '--replace');
-
-interface RoundsOptions {
-  readonly database: Database;
-  readonly config: Config;
-  readonly importing: Omit<ImportOptions, 'startReport'>;
-  readonly values: Values;
-  readonly isLive: boolean;
-  readonly io: Io;
-}
-
-/** Imports a source once, or round by round with --follow. `once` gives the exit code. */
-class ImportRounds {
-  readonly #reporter: RoundReporter;
-  readonly #pruner: Pruner | undefined;
-  readonly #removes: boolean;
-  #code = 0;
-  #isResumed = false;
-
-  constructor(private readonly options: RoundsOptions) {
-    const { values, database, io } = options;
-    const { yes: confirmed = false, maxRemoved } = values;
-    this.#reporter = new RoundReporter(io.stdout, io.stderr);
-    const pruning = { pool: database.pool, confirmed, maxRemoved, signal: io.signal };
-    const print = (line: string) => this.#reporter.printIfNew(line);
-    const { sources, headers, pause, signal } = options.importing;
-    const [listing = ''] = sources;
-    const lookUp = (ids: Iterable<number>, recent: Recent) => {
-      const fetchPage = createFetchPage({ listing, headers });
-      const notify = (text: string) => io.stderr.write(`${text}\n`);
-      return new RecordLookup({ listing, fetchPage, signal, pause, notify }).find(ids, recent);
-    };
-    this.#pruner = values.prune ? new Pruner({ ...pruning, print, lookUp }) : undefined;
-    this.#removes = Boolean(values.prune || values.replace);
-  }
-
-  async once(): Promise<number> {
-    const { isLive, io } = this.options;
-    const pruner = this.#pruner;
-    await this.round();
-    if (this.#isResumed && (isLive || this.#removes) && !io.signal.aborted) {
-      const stale = 'What changed since in the part that was read before did not come';
-      this.#reporter.printIfNew(
-        this.#removes ? `${stale}, so all is read once more.` : `${stale}: import once more.`,
-      );
-      if (this.#removes) await this.round();
-    }
-    if (pruner?.isWaiting && !io.signal.aborted) await this.round();
-    return pruner && io.signal.aborted ? 130 : this.#code;
-  }
-
-  /** @returns whether it was interrupted, and said so */
-  async round(): Promise<boolean> {
-    const { database, config, importing, isLive, io } = this.options;
-    const { isRepeated, checkpoint } = importing;
-    const startReport = (already: number) =>
-      isRepeated ? this.#reporter.startRound(already) : new Reporter(io.stderr, already);
-    const outcome = await importOutfits(database, { ...importing, startReport });
-    this.#isResumed = outcome.already > 0;
-    const pruned = outcome.interrupted ? undefined : await this.#pruner?.prune(outcome);
-    const canResume = checkpoint !== undefined;
-    const { replace } = importing;
-    const described = { config, canResume, pruned, replace, remover: removerOf(isLive) };
-    const [first, ...rest] = describeOutcome(outcome, described);
-    this.#reporter.printIfNew(`${isRepeated ? `${new Date().toISOString()} ` : ''}${first}`);
-    for (const line of rest) this.#reporter.printIfNew(line);
-    const { totals, lacking, isShortened, partial } = outcome;
-    const isRefused = this.#pruner?.hasRefused || (replace && partial !== undefined);
-    this.#code = totals.broken > 0 || lacking || isShortened || isRefused ? 1 : 0;
-    if (outcome.interrupted) this.#code = 130;
-    return outcome.interrupted;
-  }
 }

@@ -32,29 +32,52 @@ export function escapeControls(line: string): string {
 }
 
 const maxFaults = 100;
+/** Faults of a reading that are compared with the next: a broken source may have one per record. */
+const maxCompared = 1_000;
 
-/** Prints faults and progress of one reading. On a terminal the progress is one line that is rewritten. */
+/**
+ * Prints faults, progress and results of a reading. On a terminal the progress is one line that is rewritten. Where a
+ * source is read again and again, it prints only what the reading before did not.
+ */
 export class Reporter {
-  readonly #start = performance.now();
-  readonly #interval: number;
-  #shown = this.#start;
+  #begun = performance.now();
+  #shown = this.#begun;
+  #already = 0;
   #line = '';
   #faults = 0;
+  #seen = { before: new Set<string>(), now: new Set<string>() };
+  /** Whether a failed attempt was printed since the last progress: the retries after it are not. */
+  #isFailing = false;
 
-  /** @param already records that an interrupted run has read */
   constructor(
     private readonly output: Output,
-    private readonly already = 0,
-  ) {
-    this.#interval = output.isTTY ? 200 : 5_000;
+    private readonly results: Output = output,
+    private readonly isRepeated = false,
+  ) {}
+
+  /** @param already records that an interrupted run has read */
+  begin(already = 0): void {
+    this.#begun = performance.now();
+    this.#shown = this.#begun;
+    this.#already = already;
+    if (this.isRepeated) this.#seen = { before: this.#seen.now, now: new Set() };
+    if (already === 0) return;
+    this.#print(
+      `Going on behind the ${formatNumber(already)} records that an interrupted import has read (--restart begins anew).`,
+    );
   }
 
   note(text: string): void {
-    this.#print(text);
+    if (!this.isRepeated || !this.#isFailing) this.#print(text);
+    this.#isFailing = true;
   }
 
-  /** Prints a fault, up to a limit. @param _key identifies it, without its place in the source */
-  fault(text: string, _key: string): void {
+  /** Prints a fault, up to a limit. @param key identifies it, without its place in the source */
+  fault(text: string, key: string): void {
+    const { before, now } = this.#seen;
+    if (now.size < maxCompared) now.add(key);
+    else if (before.size > 0) return;
+    if (before.has(key)) return;
     this.#faults++;
     if (this.#faults <= maxFaults) this.#print(text);
     if (this.#faults === maxFaults) this.#print('More will be counted, but not printed.');
@@ -62,12 +85,14 @@ export class Reporter {
 
   /** @param total undefined when it is unknown */
   progress(read: number, total: number | undefined): void {
-    if (performance.now() - this.#shown < this.#interval) return;
+    this.#isFailing = false;
+    const { isTTY } = this.output;
+    if (performance.now() - this.#shown < (isTTY ? 200 : 5_000)) return;
     this.#shown = performance.now();
-    const rate = formatNumber(((read - this.already) * 1000) / (this.#shown - this.#start));
+    const rate = formatNumber(((read - this.#already) * 1000) / (this.#shown - this.#begun));
     const percent = total ? `, ${Math.min(100, Math.floor((read * 100) / total))} %` : '';
     const text = `${formatNumber(read)} records read, ${rate} per second${percent}`;
-    if (this.output.isTTY) {
+    if (isTTY) {
       this.#line = text;
       this.output.eraseLine?.();
       this.output.write(text);
@@ -80,70 +105,18 @@ export class Reporter {
     if (this.#faults > maxFaults) {
       this.#print(`${formatNumber(this.#faults - maxFaults)} more are not printed.`);
     }
+    this.#faults = 0;
+  }
+
+  /** A result, after `finish`. */
+  result(line: string): void {
+    this.#seen.now.add(line);
+    if (!this.#seen.before.has(line)) this.results.write(`${line}\n`);
   }
 
   #print(text: string): void {
     if (this.#line) this.output.eraseLine?.();
     this.output.write(`${text}\n${this.#line}`);
-  }
-}
-
-/** Faults of a round that are compared with the next: a broken source may have one per record. */
-const maxCompared = 1_000;
-
-/** Prints only what the round before did not print, where a source is read again and again. */
-export class RoundReporter {
-  #lines = { before: new Set<string>(), now: new Set<string>() };
-  #faults: RoundFaults = { before: new Set(), now: new Set(), isFailing: false };
-
-  constructor(
-    private readonly output: Output,
-    private readonly errors: Output,
-  ) {}
-
-  startRound(already: number): Reporter {
-    this.#lines = { before: this.#lines.now, now: new Set() };
-    this.#faults = { ...this.#faults, before: this.#faults.now, now: new Set() };
-    return new NewFaultsReporter(this.#faults, this.errors, already);
-  }
-
-  printIfNew(line: string): void {
-    this.#lines.now.add(line);
-    if (!this.#lines.before.has(line)) this.output.write(`${line}\n`);
-  }
-}
-
-interface RoundFaults {
-  readonly before: ReadonlySet<string>;
-  readonly now: Set<string>;
-  /** Whether a failed attempt was printed since the last progress: the retries after it are not. */
-  isFailing: boolean;
-}
-
-class NewFaultsReporter extends Reporter {
-  constructor(
-    private readonly faults: RoundFaults,
-    output: Output,
-    already: number,
-  ) {
-    super(output, already);
-  }
-
-  override note(text: string): void {
-    if (!this.faults.isFailing) super.note(text);
-    this.faults.isFailing = true;
-  }
-
-  override fault(text: string, key: string): void {
-    const { before, now } = this.faults;
-    if (now.size === maxCompared) return;
-    now.add(key);
-    if (!before.has(key)) super.fault(text, key);
-  }
-
-  override progress(read: number, total: number | undefined): void {
-    this.faults.isFailing = false;
-    super.progress(read, total);
   }
 }
 

@@ -1,5 +1,5 @@
-// Imports a source in batches, resumed from the checkpoint of an interrupted run.
-import type pg from 'pg';
+// Imports outfits in batches, resumed from the checkpoint of an interrupted run.
+import type { Config } from '../../config/config.ts';
 import type { Database } from '../../database/database.ts';
 import { IdSet } from '../../old-listing/id-set.ts';
 import type { Position } from '../../old-listing/page.ts';
@@ -14,24 +14,14 @@ import {
   reserveIds,
   saveOutfits,
 } from '../../outfits/writes/bulk.ts';
-import { formatNumber, type Output, type Reporter } from '../reporter.ts';
+import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
 import type { Bases } from '../source/record.ts';
-import {
-  type CheckedBatch,
-  findListingUrl,
-  readRows,
-  type SourceOptions,
-} from '../source/source.ts';
+import { type CheckedBatch, findListingUrl, readRows } from '../source/source.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
 import { type Compared, compareOutfits } from './dry-run.ts';
-import {
-  countOutside,
-  countUnkept,
-  type ImportOutcome,
-  reasonAgainstRemoval,
-  type Unkept,
-} from './outcome.ts';
-import { findNotInSource } from './prune.ts';
+import { FieldCounts } from './fields.ts';
+import { findNotInSource, type Pruner } from './prune.ts';
+import { Run, type RunOptions, type RunOutcome, reasonAgainstRemoval } from './run.ts';
 
 /** Pending changes are added to the counts after this many outfits: see docs/counting.md. */
 const applyEvery = 20_000;
@@ -42,45 +32,33 @@ const maxFirst = 3;
 /** Outfits of each kind that are remembered as the last that came. */
 const maxRecent = 3;
 
-const nothing = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
-
-/** `firstId`: first id of outfits that are created here; undefined: the value in the database. */
-export interface ImportOptions extends Omit<SourceOptions, 'from' | 'onShortened'> {
+export interface ImportOptions extends RunOptions {
+  readonly config: Pick<Config, 'firstId' | 'mediaUrl' | 'videoUrl'>;
   /** Bases from options; the others are detected in the first records. */
   readonly bases: Bases;
-  readonly replace: boolean;
-  /** Whether to save and remove nothing, and name the first records instead. */
-  readonly isDry: boolean;
   /** Undefined for a source that cannot be resumed, such as standard input. */
   readonly checkpoint: Checkpoint | undefined;
   /** Whether another run follows, as with --follow. */
   readonly isRepeated: boolean;
-  readonly stderr: Output;
-  readonly startReport: (already: number) => Reporter;
+  readonly pruner: Pruner | undefined;
 }
 
 /** @throws SourceError when the source fails; the batches before are saved */
 export async function importOutfits(
-  { pool, prisma }: Pick<Database, 'pool' | 'prisma'>,
+  database: Pick<Database, 'pool' | 'prisma'>,
   options: ImportOptions,
-): Promise<ImportOutcome> {
-  const { checkpoint, isRepeated, stderr } = options;
+  reporter: Reporter,
+): Promise<RunOutcome> {
+  const { checkpoint, isRepeated } = options;
   const found = checkpoint?.read();
   // Without the last saved outfit it is another database.
   const isSaved = async (id: number) =>
-    (await prisma.outfit.findUnique({ where: { id }, select: { id: true } })) !== null;
+    (await database.prisma.outfit.findUnique({ where: { id }, select: { id: true } })) !== null;
   const resume = found?.savedId !== undefined && (await isSaved(found.savedId)) ? found : undefined;
   const already = resume?.totals.read ?? 0;
-  if (resume) {
-    stderr.write(
-      `Going on behind the ${formatNumber(already)} records that an interrupted import has read (--restart begins anew).\n`,
-    );
-  }
-  const reporter = options.startReport(already);
-  const start = performance.now();
+  reporter.begin(already);
   try {
-    const outcome = await new ImportRun(pool, options, resume, reporter).run();
-    return { ...outcome, already, seconds: (performance.now() - start) / 1000 };
+    return await new ImportRun(database.pool, { ...options, resume }, reporter).run();
   } catch (error) {
     const reached = checkpoint?.read();
     if (!isRepeated) {
@@ -90,96 +68,97 @@ export async function importOutfits(
       checkpoint?.remove();
     }
     throw error;
-  } finally {
-    reporter.finish();
   }
 }
 
-/** One run over a source. Its state is what the checkpoint keeps, and what the outcome reports. */
-class ImportRun {
-  readonly #totals: Progress['totals'];
-  readonly #unkept: Unkept;
-  readonly #outside: Unkept;
+interface ResumedOptions extends ImportOptions {
+  readonly resume: Progress | undefined;
+}
+
+/** One run over a source. Its state is what the checkpoint keeps. */
+class ImportRun extends Run<ResumedOptions> {
+  readonly #fields: FieldCounts;
   readonly #ids = new IdSet();
   readonly #recent: Record<keyof Recent, number[]> = { public: [], private: [] };
   /** Records without a valid id: they may be any. */
   #unnamed = 0;
   #bases: Bases;
   #savedId: number | undefined;
-  #count: number | undefined;
   #firstCount: number | undefined;
-  #shortened: string | undefined;
-  #isInterrupted = false;
-  #firstId: number | undefined;
   #areSequencesRaised = false;
   #unapplied = 0;
   /** In a dry run: ids that the database does not have, and the first records by what would be done with them. */
   readonly #missing = new IdSet();
   readonly #first: Compared = { created: [], updated: [], unchanged: [] };
 
-  constructor(
-    private readonly pool: pg.Pool,
-    private readonly options: ImportOptions,
-    private readonly resume: Progress | undefined,
-    private readonly reporter: Reporter,
-  ) {
-    this.#totals = { ...(resume?.totals ?? nothing) };
-    this.#unkept = new Map(resume?.unkept);
-    this.#outside = new Map(resume?.outside);
-    this.#bases = resume?.bases ?? options.bases;
+  constructor(...args: ConstructorParameters<typeof Run<ResumedOptions>>) {
+    super(...args);
+    const { resume, bases } = this.options;
+    Object.assign(this.totals, resume?.totals);
+    this.#fields = new FieldCounts(resume?.unkept, resume?.outside);
+    this.#bases = resume?.bases ?? bases;
     this.#savedId = resume?.savedId;
   }
 
-  async run(): Promise<Omit<ImportOutcome, 'already' | 'seconds'>> {
-    const { pool, options } = this;
-    const { isDry, replace, firstId } = options;
+  async run(): Promise<RunOutcome> {
+    const { pool, options, totals } = this;
+    const { isDry, replace, pruner, resume, config } = options;
     // With --replace, an export that has reserved ids may be restored.
-    if (!replace && !isDry && firstId !== undefined) await reserveIds(pool, firstId);
-    this.#firstId = replace ? firstId : ((await readFirstId(pool)) ?? firstId);
+    if (!replace && !isDry && config.firstId !== undefined) await reserveIds(pool, config.firstId);
     const moment = await readMoment(pool);
-    try {
-      await this.#saveBatches();
-    } catch (error) {
-      const isAbort = error instanceof Error && error.name === 'AbortError';
-      if (!options.signal.aborted || !isAbort || isDry) throw error;
-      this.#isInterrupted = true;
-    }
-    const outcome = await this.#judge();
-    if (isDry) return { ...outcome, removed: undefined, first: this.#first };
+    await this.#saveBatches(
+      replace ? config.firstId : ((await readFirstId(pool)) ?? config.firstId),
+    );
+    const came = this.#ids.size;
+    const partial = this.#reasonAgainstRemoval();
+    const isComplete = !this.isInterrupted && !resume;
+    const keptFrom = replace ? undefined : await readFirstId(pool);
+    const notInSource = isComplete ? await findNotInSource(pool, this.#ids, keptFrom) : undefined;
     const removed =
-      replace && outcome.notInSource && outcome.partial === undefined
-        ? await removeOlder(pool, moment, outcome.notInSource, firstId)
+      replace && !isDry && notInSource && partial === undefined
+        ? await removeOlder(pool, moment, notInSource, config.firstId)
         : undefined;
-    await this.#finish(removed);
-    return { ...outcome, removed };
+    if (!isDry) await this.#finish(removed);
+    const crawl = { came, notInSource, partial, bases: this.#bases, recent: this.#recent };
+    const pruned = this.isInterrupted ? undefined : await pruner?.prune(crawl);
+    const isCounted = isComplete && this.#unnamed === 0;
+    const lacking = isCounted ? Math.max(0, (this.count ?? 0) - came) : 0;
+    const isRefused = pruner?.hasRefused || (replace && partial !== undefined);
+    const isFlawed = totals.broken > 0 || lacking > 0 || this.shortened !== undefined;
+    return {
+      lines: [
+        ...this.#describe(notInSource, pruned),
+        ...this.#describeRemoval(partial, notInSource, removed, pruned !== undefined),
+        lacking > 0 &&
+          `The listing counts ${formatNumber(lacking)} more outfits than came: import it once more, or find the page that is missing.`,
+      ].filter((line) => line !== false),
+      code: this.isInterrupted ? 130 : isFlawed || isRefused ? 1 : 0,
+      isResumed: resume !== undefined,
+    };
   }
 
-  async #saveBatches(): Promise<void> {
-    const { options, resume, reporter } = this;
-    const onShortened = (reason: string) => {
-      this.#shortened = reason;
-    };
-    const reading = { ...options, from: resume?.position, firstId: this.#firstId, onShortened };
-    const isLive = findListingUrl(options.sources) !== undefined;
+  /** @param firstId ids from this one on are refused */
+  async #saveBatches(firstId: number | undefined): Promise<void> {
+    const { options, onShortened } = this;
+    const reading = { ...options, from: options.resume?.position, firstId, onShortened };
     // Files may be older than what is here, and replace it all the same.
-    const begin = async () => (isLive && !options.isDry ? readMoment(this.pool) : undefined);
-    const batches = readRows(reading, this.#bases, reporter);
-    for await (const { item: batch, begun } of readAhead(batches, begin)) {
+    const isDated = this.#isLive && !options.isDry;
+    const begin = async () => (isDated ? readMoment(this.pool) : undefined);
+    const batches = readAhead(readRows(reading, this.#bases, this.reporter), begin);
+    await this.readAll(batches, async ({ item: batch, begun }) => {
       await (options.isDry ? this.#compare(batch) : this.#save(batch, begun));
       this.#countBatch(batch);
       if (batch.next) this.#writeCheckpoint(batch.next);
-      if (this.#unapplied >= applyEvery) {
-        await applyPendingChanges(this.pool);
-        this.#unapplied = 0;
-      }
-      reporter.progress(this.#totals.read, this.#count);
-    }
+      if (this.#unapplied < applyEvery) return;
+      await applyPendingChanges(this.pool);
+      this.#unapplied = 0;
+    });
   }
 
   async #compare({ rows }: CheckedBatch): Promise<void> {
     const compared = await compareOutfits(this.pool, rows, this.#missing, this.options.replace);
     for (const key of ['created', 'updated', 'unchanged'] as const) {
-      this.#totals[key] += compared[key].length;
+      this.totals[key] += compared[key].length;
       this.#first[key].push(...compared[key].slice(0, maxFirst - this.#first[key].length));
     }
   }
@@ -190,7 +169,7 @@ class ImportRun {
     if (saved.created > 0 || !this.#areSequencesRaised) await raiseSequences(this.pool);
     this.#areSequencesRaised = true;
     this.#savedId = rows.at(-1)?.id ?? this.#savedId;
-    for (const key of ['created', 'updated', 'unchanged'] as const) this.#totals[key] += saved[key];
+    this.add(saved);
     this.#unapplied += saved.created + saved.updated;
   }
 
@@ -201,79 +180,121 @@ class ImportRun {
       const recent = this.#recent[isPrivate ? 'private' : 'public'];
       if (recent.unshift(id) > maxRecent) recent.pop();
     }
-    for (const record of batch.kept) {
-      countUnkept(this.#unkept, record);
-      countOutside(this.#outside, record);
-    }
+    for (const record of batch.kept) this.#fields.add(record);
     this.#bases = batch.bases;
-    this.#count = batch.count;
+    this.count = batch.count;
     this.#firstCount ??= batch.firstCount ?? batch.count;
-    this.#totals.read += batch.read;
-    this.#totals.broken += batch.broken;
+    this.totals.read += batch.read;
+    this.totals.broken += batch.broken;
   }
 
   #writeCheckpoint(position: Position): void {
     this.options.checkpoint?.write({
       position,
       bases: this.#bases,
-      totals: this.#totals,
-      unkept: [...this.#unkept],
-      outside: [...this.#outside],
+      totals: this.totals,
+      ...this.#fields.entries,
       savedId: this.#savedId,
     });
   }
 
   async #finish(removed: Removed | undefined): Promise<void> {
     const { pool, options } = this;
-    const { created, updated } = this.#totals;
-    if (!this.#isInterrupted) options.checkpoint?.remove();
+    const { created, updated } = this.totals;
+    if (!this.isInterrupted) options.checkpoint?.remove();
     if (created + updated === 0 && !removed) return;
     await applyPendingChanges(pool);
     // The embedded database has no autovacuum: without ANALYZE, plans are those of empty tables.
     await pool.query('ANALYZE users, outfits');
   }
 
-  get #isWhole(): boolean {
-    return !this.#isInterrupted && !this.resume;
+  get #isLive(): boolean {
+    return findListingUrl(this.options.sources) !== undefined;
   }
 
-  async #judge(): Promise<Omit<ImportOutcome, 'already' | 'seconds' | 'removed'>> {
-    const { pool, options } = this;
-    const came = this.#ids.size;
-    const count = this.#count ?? 0;
-    const isComplete = this.#isWhole && this.#unnamed === 0;
-    const partial = reasonAgainstRemoval({
+  #reasonAgainstRemoval(): string | undefined {
+    return reasonAgainstRemoval({
       ending:
-        (this.#isInterrupted && 'the import was interrupted') ||
-        (this.resume && 'the import went on where another one had ended') ||
-        this.#shortened ||
+        (this.isInterrupted && 'the import was interrupted') ||
+        (this.options.resume && 'the import went on where another one had ended') ||
+        this.shortened ||
         (this.#unnamed > 0 && 'some records have no valid id') ||
         // One record must not stop it for good, but a source of another form has none that is valid.
-        (2 * this.#totals.broken > this.#totals.read && 'most records were broken'),
+        (2 * this.totals.broken > this.totals.read && 'most records were broken'),
       broken: 0,
       // The smaller count: a record that was created meanwhile is on a page that was read before.
-      count: Math.min(this.#firstCount ?? 0, count),
-      came,
+      count: Math.min(this.#firstCount ?? 0, this.count ?? 0),
+      came: this.#ids.size,
     });
-    return {
-      totals: this.#totals,
-      bases: this.#bases,
-      unkept: this.#unkept,
-      outside: this.#outside,
-      interrupted: this.#isInterrupted,
-      notInSource: this.#isWhole
-        ? await findNotInSource(
-            pool,
-            this.#ids,
-            options.replace ? undefined : await readFirstId(pool),
-          )
-        : undefined,
-      lacking: isComplete ? Math.max(0, count - came) : undefined,
-      isShortened: this.#shortened !== undefined,
-      came,
-      recent: this.#recent,
-      partial,
+  }
+
+  get #remover(): string {
+    return this.#isLive ? '--prune' : '--replace';
+  }
+
+  /** @param pruned undefined without --prune */
+  #describe(notInSource: IdSet | undefined, pruned: number | undefined): string[] {
+    const { created, updated, unchanged, broken } = this.totals;
+    const { isDry, resume, checkpoint } = this.options;
+    const already = resume?.totals.read ?? 0;
+    const show = (number: number, what: string, names?: Iterable<string | number>) => {
+      const isNamed = isDry && names && number > 0;
+      return `${formatNumber(number)} ${what}${isNamed ? ` (${listFirst(names, number, maxFirst)})` : ''}`;
     };
+    const kept = [
+      show(created, isDry ? 'would be created' : 'created', this.#first.created),
+      show(updated, 'updated', this.#first.updated),
+      show(unchanged, 'unchanged', this.#first.unchanged),
+      ...(isDry && notInSource
+        ? [show(notInSource.size, `removed by ${this.#remover}`, notInSource)]
+        : []),
+      ...(pruned === undefined ? [] : [show(pruned, 'removed')]),
+      show(broken, 'broken'),
+    ];
+    const lines = [this.summarize('records', kept, already)];
+    if (already > 0) {
+      lines.push(`${formatNumber(already)} of them were read by the interrupted import.`);
+    }
+    if (this.isInterrupted) {
+      const next = checkpoint ? ' The same command goes on from there; --restart begins anew.' : '';
+      lines.push(`Interrupted; what was read is saved.${next}`);
+    }
+    return [...lines, ...this.#describeBases(), ...this.#fields.describe()];
+  }
+
+  #describeBases(): string[] {
+    const { mediaUrl, videoUrl } = this.options.config;
+    const { media, video } = this.#bases;
+    // A source may have addresses without a host.
+    const absolute = (base: string) => (/^https?:/.test(base) ? base : `https://<host>${base}`);
+    const settings = [
+      media !== undefined && media !== mediaUrl && `MEDIA_URL=${absolute(media)}`,
+      video !== undefined && video !== videoUrl && `VIDEO_URL=${absolute(video)}`,
+    ].filter(Boolean);
+    if (settings.length === 0) return [];
+    return [`To serve the URLs of the source, set ${settings.join(' and ')}.`];
+  }
+
+  #describeRemoval(
+    partial: string | undefined,
+    notInSource: IdSet | undefined,
+    removed: Removed | undefined,
+    isPruned: boolean,
+  ): string[] {
+    const { replace, isDry } = this.options;
+    if (removed) {
+      const { outfits, users, likes } = removed;
+      return [
+        `Removed, because the source does not have them: ${formatNumber(outfits)} outfits, ${formatNumber(users)} users, ${formatNumber(likes)} likes.`,
+      ];
+    }
+    if (replace && partial !== undefined) {
+      return [`Nothing ${isDry ? 'would be' : 'is'} removed, because ${partial}.`];
+    }
+    if (!notInSource?.size || isPruned || isDry) return [];
+    return [
+      `The database holds ${formatNumber(notInSource.size)} more outfits that are not in this source; ${this.#remover} removes them.`,
+    ];
   }
 }
 

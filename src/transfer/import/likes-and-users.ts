@@ -2,12 +2,7 @@
 import type pg from 'pg';
 import type { Batch } from '../../old-listing/page.ts';
 import { applyPendingChanges } from '../../outfits/counts.ts';
-import {
-  raiseSequences,
-  readMoment,
-  type SaveResult,
-  saveUsers,
-} from '../../outfits/writes/bulk.ts';
+import { raiseSequences, readMoment, saveUsers } from '../../outfits/writes/bulk.ts';
 import {
   compareLikes,
   type LikeDifference,
@@ -16,88 +11,61 @@ import {
 } from '../../outfits/writes/likes.ts';
 import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
 import { type CheckedRow, checkLike, checkUser } from '../source/record.ts';
-import { checkParts, readBatches, type SourceOptions } from '../source/source.ts';
-import { reasonAgainstRemoval } from './outcome.ts';
-
-interface PeopleOptions extends Omit<SourceOptions, 'firstId' | 'from' | 'onShortened'> {
-  /** Whether to remove likes of earlier imports that the source does not have. */
-  readonly replace: boolean;
-  readonly isDry: boolean;
-}
-
-export interface PeopleOutcome {
-  readonly lines: readonly string[];
-  /** Exit code. */
-  readonly code: number;
-}
+import { checkParts, readBatches } from '../source/source.ts';
+import { Run, type RunOptions, type RunOutcome, reasonAgainstRemoval } from './run.ts';
 
 /** @throws SourceError when the source fails; the batches before are saved */
-export async function importPeople(
+export function importPeople(
   kind: 'likes' | 'users',
   pool: pg.Pool,
-  options: PeopleOptions,
+  options: RunOptions,
   reporter: Reporter,
-): Promise<PeopleOutcome> {
-  const run = new PeopleImport(kind, pool, options, reporter);
-  return run.run();
+): Promise<RunOutcome> {
+  reporter.begin();
+  return new PeopleImport(pool, { ...options, kind }, reporter).run();
 }
 
-class PeopleImport {
-  readonly #start = performance.now();
-  readonly #totals = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
+class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }> {
   /** In a dry run, which saves no rows: ids of the records so far, to find repeated ones. Second ids by first. */
   readonly #seen = new Map<number, Set<number>>();
-  #count: number | undefined;
   #lacksUsers = false;
   /** Likes of outfits and users that the database does not have. */
   #strangers = 0;
-  #shortened: string | undefined;
 
-  constructor(
-    private readonly kind: 'likes' | 'users',
-    private readonly pool: pg.Pool,
-    private readonly options: PeopleOptions,
-    private readonly reporter: Reporter,
-  ) {}
-
-  async run(): Promise<PeopleOutcome> {
-    const { options, reporter } = this;
+  async run(): Promise<RunOutcome> {
+    const { options, reporter, onShortened, totals } = this;
+    const { kind, replace, isDry } = options;
     const moment = await readMoment(this.pool);
-    let isInterrupted = false;
-    const onShortened = (reason: string) => {
-      this.#shortened = reason;
-    };
-    try {
-      for await (const batch of readBatches({ ...options, onShortened }, reporter)) {
-        await (this.kind === 'likes' ? this.#saveLikes(batch) : this.#saveUsers(batch));
-        this.#totals.read += batch.parts.length;
-        this.#count = batch.count;
-        reporter.progress(this.#totals.read, batch.count);
-      }
-    } catch (error) {
-      const isAbort = error instanceof Error && error.name === 'AbortError';
-      if (!options.signal.aborted || !isAbort) throw error;
-      isInterrupted = true;
-    }
-    const lines = [this.#describe()];
-    if (isInterrupted) {
+    await this.readAll(readBatches({ ...options, onShortened }, reporter), async (batch) => {
+      await (kind === 'likes' ? this.#saveLikes(batch) : this.#saveUsers(batch));
+      totals.read += batch.parts.length;
+      this.count = batch.count;
+    });
+    const { read, broken, ...saved } = totals;
+    const kept = Object.entries({ ...saved, broken });
+    const lines = [
+      this.summarize(
+        kind,
+        kept.map(([what, number]) => `${formatNumber(number)} ${what}`),
+      ),
+    ];
+    if (this.isInterrupted) {
       lines.push('Interrupted; what was read is saved. Run it again for the rest.');
-      return { lines, code: 130 };
+      return { lines, code: 130, isResumed: false };
     }
-    const { read, broken } = this.#totals;
-    const count = this.#count ?? 0;
-    const crawl = { ending: this.#shortened, broken: broken - this.#strangers, count, came: read };
+    const count = this.count ?? 0;
+    const crawl = { ending: this.shortened, broken: broken - this.#strangers, count, came: read };
     const partial = reasonAgainstRemoval(crawl);
-    if (options.replace && partial !== undefined) {
+    if (replace && partial !== undefined) {
       lines.push(`Nothing is removed, because ${partial}.`);
-    } else if (options.replace && !options.isDry) {
+    } else if (replace && !isDry) {
       const removed = await removeOlderLikes(this.pool, moment);
       lines.push(`Removed, because the source does not have them: ${formatNumber(removed)} likes.`);
     }
     const differing = await this.#finish(lines);
-    const isLacking = count > read || this.#shortened !== undefined || differing;
-    const isRefused = options.replace && partial !== undefined;
-    return { lines, code: broken > 0 || isLacking || isRefused ? 1 : 0 };
+    const isLacking = count > read || this.shortened !== undefined || differing;
+    const isRefused = replace && partial !== undefined;
+    return { lines, code: broken > 0 || isLacking || isRefused ? 1 : 0, isResumed: false };
   }
 
   async #saveLikes(batch: Batch): Promise<void> {
@@ -106,14 +74,15 @@ class PeopleImport {
     const likes = unseen.map(({ row }) => row);
     const { replace, isDry } = this.options;
     const saved = await saveLikes(this.pool, likes, { renew: replace, isDry });
-    this.#add(saved, rows.length - unseen.length);
+    this.add(saved);
+    this.totals.unchanged += rows.length - unseen.length;
     const { outfits, users } = saved.missing;
     for (const { row, where } of outfits.size + users.size > 0 ? unseen : []) {
       const { outfit, user } = row;
       const missing = outfits.has(outfit) ? `outfit ${outfit}` : users.has(user) && `user ${user}`;
       if (!missing) continue;
       this.#lacksUsers ||= !outfits.has(outfit);
-      this.#totals.broken++;
+      this.totals.broken++;
       this.#strangers++;
       this.reporter.fault(`Like (${where}): there is no ${missing}`, `no ${missing}`);
     }
@@ -122,7 +91,8 @@ class PeopleImport {
   async #saveUsers(batch: Batch): Promise<void> {
     const rows = this.#check(batch, checkUser);
     const unseen = rows.filter(({ row }) => this.#isNew(row.id, 0)).map(({ row }) => row);
-    this.#add(await saveUsers(this.pool, unseen, this.options.isDry), rows.length - unseen.length);
+    this.add(await saveUsers(this.pool, unseen, this.options.isDry));
+    this.totals.unchanged += rows.length - unseen.length;
   }
 
   #isNew(first: number, second: number): boolean {
@@ -132,40 +102,28 @@ class PeopleImport {
     return seconds.size < seconds.add(second).size;
   }
 
-  #add(saved: SaveResult, repeated: number): void {
-    this.#totals.created += saved.created;
-    this.#totals.updated += saved.updated;
-    this.#totals.unchanged += saved.unchanged + repeated;
-  }
-
   #check<Row>({ parts }: Batch, check: (record: unknown) => CheckedRow<Row>) {
     const valid = checkParts(
       parts,
       check,
-      () => (this.kind === 'likes' ? 'Like' : 'User'),
+      () => (this.options.kind === 'likes' ? 'Like' : 'User'),
       this.reporter,
     );
-    this.#totals.broken += parts.length - valid.length;
+    this.totals.broken += parts.length - valid.length;
     return valid;
-  }
-
-  #describe(): string {
-    const { read, created, updated, unchanged, broken } = this.#totals;
-    const seconds = (performance.now() - this.#start) / 1000;
-    const kept = `${formatNumber(created)} created, ${formatNumber(updated)} updated, ${formatNumber(unchanged)} unchanged, ${formatNumber(broken)} broken`;
-    return `${formatNumber(read)} ${this.kind} read in ${seconds.toFixed(1)} s (${formatNumber(read / seconds)} per second)${this.options.isDry ? ', nothing is saved' : ''}: ${kept}.`;
   }
 
   /** @returns whether numbers of likes differ from their rows */
   async #finish(lines: string[]): Promise<boolean> {
-    const { pool, kind } = this;
-    const { read, created, updated } = this.#totals;
-    const lacking = (this.#count ?? 0) - read;
+    const { pool } = this;
+    const { kind, isDry } = this.options;
+    const { read, created, updated } = this.totals;
+    const lacking = (this.count ?? 0) - read;
     if (lacking > 0) {
       lines.push(`The listing counts ${formatNumber(lacking)} more ${kind} than came.`);
     }
     if (this.#lacksUsers) lines.push('Users without outfits come with --users: import them first.');
-    if (this.options.isDry) return false;
+    if (isDry) return false;
     if (created + updated > 0) {
       await raiseSequences(pool);
       await applyPendingChanges(pool);

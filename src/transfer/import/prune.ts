@@ -2,11 +2,10 @@
 // In SQL: millions of ids, fifty thousand a statement.
 import type pg from 'pg';
 import { IdSet } from '../../old-listing/id-set.ts';
-import type { LookedUp, Recent } from '../../old-listing/record-lookup.ts';
+import type { Recent, RecordLookup } from '../../old-listing/record-lookup.ts';
 import { deleteOutfits, readMoment, saveOutfits } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
-import { createCheck } from '../source/record.ts';
-import type { ImportOutcome } from './outcome.ts';
+import { type Bases, createCheck } from '../source/record.ts';
 
 const idsPerPage = 50_000;
 /** Ids in a message, and ids per transaction. */
@@ -42,8 +41,19 @@ interface PruneOptions {
   readonly maxRemoved: number | undefined;
   readonly signal: AbortSignal;
   readonly print: (sentence: string) => void;
-  /** Asks the source for single records; undefined when it does not answer for these. */
-  readonly lookUp: (ids: Iterable<number>, recent: Recent) => Promise<LookedUp | undefined>;
+  readonly lookup: RecordLookup;
+}
+
+/** What one run over a source has found. */
+interface Crawl {
+  readonly came: number;
+  /** Outfits of the database that the source does not have; undefined: it was not read completely. */
+  readonly notInSource: IdSet | undefined;
+  /** Why the source may have more records than were read, as a clause; undefined: it has not. */
+  readonly partial: string | undefined;
+  readonly bases: Bases;
+  /** The last outfits that came. */
+  readonly recent: Recent;
 }
 
 /** Asks for each outfit that did not come. Where the source does not say, two crawls in a row must lack it. */
@@ -57,15 +67,15 @@ export class Pruner {
   constructor(private readonly options: PruneOptions) {}
 
   /** @returns how many outfits were removed */
-  async prune(outcome: ImportOutcome): Promise<number> {
+  async prune(crawl: Crawl): Promise<number> {
     const before = this.#absent;
     this.#absent = new IdSet();
     this.isWaiting = false;
     this.hasRefused = false;
-    const { came, notInSource, partial } = outcome;
+    const { came, notInSource, partial } = crawl;
     if (!notInSource || came === 0) return this.#refuse(partial);
     const most = this.options.maxRemoved ?? Math.floor((came + notInSource.size) / 2);
-    const gone = await this.#findGone(outcome, notInSource);
+    const gone = await this.#findGone(crawl, notInSource);
     if (gone) return this.#remove(gone, 'did not come, and the source answers 404 for each', most);
     if (partial !== undefined) return this.#refuse(partial);
     this.#absent = notInSource;
@@ -87,8 +97,8 @@ export class Pruner {
   }
 
   /** Outfits that are gone, of those that did not come; undefined when the source does not say. Saves the others. */
-  async #findGone({ bases, recent }: ImportOutcome, ids: IdSet): Promise<IdSet | undefined> {
-    const { pool, lookUp, print } = this.options;
+  async #findGone({ bases, recent }: Crawl, ids: IdSet): Promise<IdSet | undefined> {
+    const { pool, lookup, print } = this.options;
     if (ids.size === 0) return ids;
     if (ids.size > maxLookedUp) return undefined;
     const moment = await readMoment(pool);
@@ -98,7 +108,7 @@ export class Pruner {
     );
     const unknown = new IdSet();
     for (const { id } of hidden) unknown.add(id);
-    const found = await lookUp(ids.without(unknown), recent);
+    const found = await lookup.find(ids.without(unknown), recent);
     if (!found) return undefined;
     if (unknown.size > 0) {
       this.hasRefused = this.options.confirmed;

@@ -1,0 +1,91 @@
+// What the imports of outfits, users and likes share: a source is read batch by batch, to its end or to the signal.
+import type pg from 'pg';
+import type { SaveResult } from '../../outfits/writes/bulk.ts';
+import { formatNumber, type Reporter } from '../reporter.ts';
+import type { SourceOptions } from '../source/source.ts';
+
+export interface RunOptions extends Omit<SourceOptions, 'firstId' | 'from' | 'onShortened'> {
+  /** Whether to remove at the end what the source does not have; of likes, those of earlier imports. */
+  readonly replace: boolean;
+  /** Whether to save and remove nothing. */
+  readonly isDry: boolean;
+}
+
+export interface RunOutcome {
+  readonly lines: readonly string[];
+  /** Exit code. */
+  readonly code: number;
+  /** Whether it went on where an interrupted run had ended. */
+  readonly isResumed: boolean;
+}
+
+interface Crawl {
+  /** How it ended, as a clause, if not at the end of the source. */
+  readonly ending?: string | false | undefined;
+  readonly broken: number;
+  readonly count: number;
+  readonly came: number;
+}
+
+/** Why nothing may be removed because it did not come, as a clause: the source may have more. */
+export function reasonAgainstRemoval({ ending, broken, count, came }: Crawl): string | undefined {
+  if (ending) return ending;
+  if (broken > 0) return 'some records were broken';
+  if (count > came) return 'the listing counts more than came';
+  return came === 0 ? 'the source is empty' : undefined;
+}
+
+export abstract class Run<Options extends RunOptions> {
+  protected readonly totals = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
+  /** `count` of the last page. */
+  protected count: number | undefined;
+  /** How the source ended before its end, as a clause. */
+  protected shortened: string | undefined;
+  protected isInterrupted = false;
+  #seconds = 0;
+
+  constructor(
+    protected readonly pool: pg.Pool,
+    protected readonly options: Options,
+    protected readonly reporter: Reporter,
+  ) {}
+
+  protected readonly onShortened = (reason: string): void => {
+    this.shortened = reason;
+  };
+
+  protected add({ created, updated, unchanged }: SaveResult): void {
+    this.totals.created += created;
+    this.totals.updated += updated;
+    this.totals.unchanged += unchanged;
+  }
+
+  protected async readAll<Batch>(
+    batches: AsyncIterable<Batch>,
+    process: (batch: Batch) => Promise<void>,
+  ): Promise<void> {
+    const begun = performance.now();
+    try {
+      for await (const batch of batches) {
+        await process(batch);
+        this.reporter.progress(this.totals.read, this.count);
+      }
+    } catch (error) {
+      const { signal, isDry } = this.options;
+      const isAbort = error instanceof Error && error.name === 'AbortError';
+      if (!signal.aborted || !isAbort || isDry) throw error;
+      this.isInterrupted = true;
+    } finally {
+      this.reporter.finish();
+      this.#seconds = (performance.now() - begun) / 1000;
+    }
+  }
+
+  /** @param kept numbers by what became of the records @param already records that an interrupted run has read */
+  protected summarize(what: string, kept: readonly string[], already = 0): string {
+    const { read } = this.totals;
+    const rate = formatNumber((read - already) / this.#seconds);
+    const dry = this.options.isDry ? ', nothing is saved' : '';
+    return `${formatNumber(read)} ${what} read in ${this.#seconds.toFixed(1)} s (${rate} per second)${dry}: ${kept.join(', ')}.`;
+  }
+}
