@@ -13,7 +13,7 @@ writeMigrations();
 
 // The schema needs no database.
 const sdl = printSdl(schema);
-writeFileSync('src/graphql/schema.graphql', sdl);
+writeFileSync('docs/schema.graphql', sdl);
 await generate('src/generated/rest.ts', 'src/rest', 'src/pages', 'src/transfer/export');
 await generate('src/generated/test-client.ts', 'test/support/graphql');
 

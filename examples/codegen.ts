@@ -3,7 +3,7 @@ import { addTypenameSelectionDocumentTransform } from '@graphql-codegen/client-p
 
 const config: CodegenConfig = {
   // In an app of your own: a copy of it, of the version that you run.
-  schema: '../src/graphql/schema.graphql',
+  schema: '../docs/schema.graphql',
   documents: 'shared/documents.ts',
   generates: {
     'shared/gql/': {

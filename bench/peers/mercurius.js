@@ -25,7 +25,7 @@ const viewer = undefined;
 const idempotencyKey = undefined;
 const viewerLikes = undefined;
 const visibility = /** @type {const} */ ({ private: 'all' });
-/** @type {() => import('../../src/graphql/context.ts').Context} */
+/** @type {() => Partial<import('../../src/graphql/context.ts').Context>} */
 const context = () => ({
   viewer,
   idempotencyKey,

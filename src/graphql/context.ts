@@ -13,26 +13,6 @@ import { isShareable, type Visibility, visibilityFor } from '../outfits/visibili
 import { raiseSequences } from '../outfits/writes/bulk.ts';
 import { createViewerLikes, type ViewerLikes } from '../outfits/writes/writes.ts';
 
-export interface Context {
-  readonly viewer: Viewer | undefined;
-  /** Absent where no request is answered. */
-  readonly log?: FastifyBaseLogger | undefined;
-  readonly idempotencyKey: string | undefined;
-  readonly viewerLikes: ViewerLikes | undefined;
-  readonly visibility: Visibility;
-  /** Its reads are sent to where `read` sends them, and invalidate the answer as those do. */
-  readonly prisma: Client;
-  readonly read: ReadRows;
-  /** Raises the sequences of ids above ids that were inserted explicitly. */
-  readonly raiseSequences: () => Promise<void>;
-  /** Whether outfits and likes are written in attached tables of the old service. */
-  readonly writesAttached: boolean;
-  readonly records: RecordLoaders;
-  readonly userLists: UserLists;
-  readonly likers: Likers;
-  readonly config: ContextConfig;
-}
-
 type ContextConfig = Pick<
   Config,
   'browsable' | 'likers' | 'mediaUrl' | 'pageSize' | 'privateOutfits' | 'publicUrl' | 'videoUrl'
@@ -44,7 +24,12 @@ export function visibleLikes(context: Context): Visibility {
   return isPublic ? { private: 'all' } : visibilityFor('owner', context.viewer);
 }
 
-export type Personal = Pick<Context, 'idempotencyKey' | 'log' | 'viewer'>;
+export interface Personal {
+  readonly viewer: Viewer | undefined;
+  /** Absent where no request is answered. */
+  readonly log?: FastifyBaseLogger | undefined;
+  readonly idempotencyKey: string | undefined;
+}
 
 /** Creates the context of each execution: data loaders in it cache what they have read. */
 export class ContextFactory {
@@ -76,8 +61,7 @@ export class ContextFactory {
     if (source) setReads({ source });
     const read = source ? readRows(source) : this.database.read;
     const visibility = visibilityFor(this.config.privateOutfits, personal.viewer);
-    const context = new PersonalContext(this.#parts, inScope(read), visibility, personal);
-    return Object.assign(context, added);
+    return Object.assign(new Context(this.#parts, inScope(read), visibility), personal, added);
   }
 
   createShared(
@@ -96,18 +80,28 @@ const inScope =
   (...statement) =>
     keepTaskScope(() => read(...statement));
 
-type Parts = Pick<Context, 'config' | 'prisma' | 'raiseSequences'> & {
-  readonly writesAttached: () => boolean;
-};
-
-class Loaders {
+interface Parts {
   readonly config: ContextConfig;
   readonly prisma: Client;
   readonly raiseSequences: () => Promise<void>;
-  readonly #writesAttached: () => boolean;
+  readonly writesAttached: () => boolean;
+}
+
+export class Context implements Personal {
+  declare readonly viewer: Viewer | undefined;
+  declare readonly log?: FastifyBaseLogger | undefined;
+  declare readonly idempotencyKey: string | undefined;
+  readonly config: ContextConfig;
+  /** Its reads are sent to where `read` sends them, and invalidate the answer as those do. */
+  readonly prisma: Client;
+  /** Raises the sequences of ids above ids that were inserted explicitly. */
+  readonly raiseSequences: () => Promise<void>;
+  /** Whether outfits and likes are written in attached tables of the old service. */
+  readonly writesAttached: boolean;
   #records: RecordLoaders | undefined;
   #userLists: UserLists | undefined;
   #likers: Likers | undefined;
+  #viewerLikes: ViewerLikes | undefined;
 
   constructor(
     { config, prisma, raiseSequences, writesAttached }: Parts,
@@ -117,11 +111,7 @@ class Loaders {
     this.config = config;
     this.prisma = prisma;
     this.raiseSequences = raiseSequences;
-    this.#writesAttached = writesAttached;
-  }
-
-  get writesAttached(): boolean {
-    return this.#writesAttached();
+    this.writesAttached = writesAttached();
   }
 
   get records(): RecordLoaders {
@@ -138,20 +128,6 @@ class Loaders {
     this.#likers ??= createLikers(this.read, this.visibility);
     return this.#likers;
   }
-}
-
-class PersonalContext extends Loaders implements Context {
-  readonly viewer: Viewer | undefined;
-  readonly log: FastifyBaseLogger | undefined;
-  readonly idempotencyKey: string | undefined;
-  #viewerLikes: ViewerLikes | undefined;
-
-  constructor(parts: Parts, read: ReadRows, visibility: Visibility, personal: Personal) {
-    super(parts, read, visibility);
-    this.viewer = personal.viewer;
-    this.log = personal.log;
-    this.idempotencyKey = personal.idempotencyKey;
-  }
 
   get viewerLikes(): ViewerLikes | undefined {
     if (this.viewer) this.#viewerLikes ??= createViewerLikes(this.prisma, this.viewer.userId);
@@ -160,10 +136,7 @@ class PersonalContext extends Loaders implements Context {
 }
 
 /** The context of an answer that all viewers share: records whether a resolver used something personal. */
-export class SharedContext extends Loaders implements Context {
-  declare readonly viewer: undefined;
-  declare readonly idempotencyKey: undefined;
-  declare readonly viewerLikes: undefined;
+export class SharedContext extends Context {
   /** Whether a resolver used the viewer, their likes or an idempotency key: then the answer is not shareable. */
   isPersonal = false;
 
@@ -174,9 +147,9 @@ export class SharedContext extends Loaders implements Context {
     added: Record<string, unknown>,
   ) {
     super(parts, tracker.read, visibility);
-    Object.defineProperties(this, tracked);
-    // What a plugin adds may be of one viewer.
-    for (const [name, value] of Object.entries(added)) {
+    // Own and enumerable, so that copying the context counts as use. What a plugin adds may be of one viewer.
+    const personal = { viewer: undefined, idempotencyKey: undefined, viewerLikes: undefined };
+    for (const [name, value] of Object.entries({ ...personal, ...added })) {
       const get = () => {
         this.isPersonal = true;
         return value;
@@ -185,14 +158,3 @@ export class SharedContext extends Loaders implements Context {
     }
   }
 }
-
-function markPersonal(this: SharedContext): undefined {
-  this.isPersonal = true;
-}
-
-/** Own and enumerable, so that copying the context counts as use. */
-const tracked: PropertyDescriptorMap = {
-  viewer: { get: markPersonal, enumerable: true },
-  idempotencyKey: { get: markPersonal, enumerable: true },
-  viewerLikes: { get: markPersonal, enumerable: true },
-};

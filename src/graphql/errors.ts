@@ -24,12 +24,12 @@ export type LimitCode =
   | 'QUERY_TOO_COSTLY'
   | 'VALUE_TOO_LARGE';
 
-export function overLimit(code: LimitCode, message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code, http: { spec: false, status: 400 } } });
-}
-
 const refusedOperation = (status: number, code: string, message: string) =>
   new GraphQLError(message, { extensions: { code, http: { status } } });
+
+/** `spec`: Yoga would give it 200 in application/json, as an error of validation. */
+export const overLimit = (code: LimitCode, message: string) =>
+  new GraphQLError(message, { extensions: { code, http: { spec: false, status: 400 } } });
 
 const transports = (hasSockets: boolean) =>
   `Accept: text/event-stream or Accept: multipart/mixed;subscriptionSpec=1.0${hasSockets ? ', or over a WebSocket with the subprotocol graphql-transport-ws' : ''}.`;
@@ -82,12 +82,7 @@ export function invalidDocument(error: GraphQLError, code: string): GraphQLError
   return error;
 }
 
-export function invalidVariable({ message, nodes }: GraphQLError): GraphQLError {
-  const extensions = { code: 'BAD_USER_INPUT', http: invalid };
-  return new GraphQLError(abridge(message), { nodes: nodes ?? null, extensions });
-}
-
-/** An error of graphql-js about an argument, found while executing: a variable that is null inside of it, say. */
+/** An error of graphql-js about a variable; or about an argument, found while executing: it has a null inside, say. */
 export function invalidArgument({ message, nodes, path }: GraphQLError): GraphQLError {
   // Without a path, nothing was executed.
   const extensions = { code: 'BAD_USER_INPUT', ...(path ? {} : { http: invalid }) };

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLParams } from 'graphql-yoga';
 import { memoizeHeader, preferredType, prefersHtml } from '../http/content-negotiation.ts';
-import { unsupportedEncodingOf } from '../http/headers.ts';
+import { rawQuery, unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, InputError } from '../http/json.ts';
 import { type AnswerType, answerTypes } from './encoding.ts';
 import {
@@ -53,7 +53,7 @@ export function readRequest(request: FastifyRequest): GraphQLRequest {
   const events = request.method === 'HEAD' ? undefined : accepted.events;
   const answerType = accepted.type ?? (events && 'application/json');
   if (!answerType) throw notAcceptable();
-  const text = method === 'GET' ? queryStringOf(request) : bodyOf(request);
+  const text = method === 'GET' ? rawQuery(request) : bodyOf(request);
   // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
   return { sent: { method, text }, answerType, events, key: keyOf(`${method} ${text}`) };
 }
@@ -102,11 +102,6 @@ export function chooseType(accept: string | undefined): AnswerType | undefined {
 
 export function prefersPage(accept: string | undefined): boolean {
   return prefersHtml(accept, answerTypes);
-}
-
-export function queryStringOf({ url }: FastifyRequest): string {
-  const start = url.indexOf('?');
-  return start === -1 ? '' : url.slice(start + 1);
 }
 
 function bodyOf({ headers, body }: FastifyRequest): string {

@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { HttpError } from '../errors.ts';
 import { requireHost } from '../http/base-url.ts';
+import { rawQuery } from '../http/headers.ts';
 import { bytesOfHead } from '../http/places.ts';
 import { sendRepresentation } from '../http/representation.ts';
 import { asksForWebSocket } from '../http/server/upgrades.ts';
@@ -30,7 +31,6 @@ import {
   type GraphQLRequest,
   isRead,
   prefersPage,
-  queryStringOf,
   readRequest,
 } from './request.ts';
 import { serveSdl } from './sdl.ts';
@@ -81,7 +81,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     method: app.supportedMethods,
     url: `${path}/`,
     onRequest: async (request, reply) => {
-      const query = queryStringOf(request);
+      const query = rawQuery(request);
       return reply.redirect(`${path}${query && `?${query}`}`, 308);
     },
     handler: () => {},

@@ -56,6 +56,11 @@ export function toOriginForm(request: IncomingMessage): string {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
+/** Query of the request target, undecoded, without an illegal fragment. */
+export function rawQuery({ url = '' }: { readonly url?: string | undefined }): string {
+  return /^[^?]*\?([^#]*)/.exec(url)?.[1] ?? '';
+}
+
 /** For `querystringParser`: REST and GraphQL parse the query string themselves, each by its own rules. */
 export const ignoreQuery = () => ({});
 

@@ -16,7 +16,7 @@ export class InputError extends Error {
 }
 
 /** Limit of nesting: valid input has a few levels, and deep input would overflow the stack later. */
-const maxLevels = 32;
+export const maxLevels = 32;
 
 /** @throws InputError for invalid UTF-8, which would silently become U+FFFD */
 export function decodeBody(bytes: Buffer): string {
@@ -40,7 +40,11 @@ export function readJson(text: string, what: string): unknown {
   throw new InputError(`${what} is nested deeper than ${maxLevels} levels.`);
 }
 
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
 export function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
+  if (!isObject(value)) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }

@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts';
 import { readBaseUrl } from '../http/base-url.ts';
 import { acceptsJson } from '../http/content-negotiation.ts';
 import { announceDeprecation, type DeprecationConfig } from '../http/deprecation.ts';
+import { rawQuery } from '../http/headers.ts';
 import { sendRepresentation } from '../http/representation.ts';
 import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
 import { describeRecord } from './describe.ts';
@@ -24,7 +25,7 @@ import {
   send,
 } from './errors.ts';
 import { allowOf, type Route } from './routes.ts';
-import { fillPath, type PathParameters, rawQuery } from './url.ts';
+import { fillPath, type PathParameters } from './url.ts';
 
 export interface RestOptions extends ReaderOptions {
   readonly routes: readonly Route[];

@@ -6,6 +6,7 @@ import type { OperationCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
 import type { Answer } from '../graphql/engine/answer-cache.ts';
 import type { Engine } from '../graphql/engine/engine.ts';
+import { rawQuery } from '../http/headers.ts';
 import { encodeJson } from '../http/json.ts';
 import { entityTag, type Representable } from '../http/representation.ts';
 import { readEnvelope, relationOf, writeEnvelope, writeHeaders } from './envelope.ts';
@@ -17,7 +18,6 @@ import {
   type PathParameters,
   parseQuery,
   type QueryParameters,
-  rawQuery,
 } from './url.ts';
 import {
   createRouteReader,

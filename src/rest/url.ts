@@ -1,9 +1,4 @@
 // Query strings of requests and links: parsing and formatting.
-/** Query of the request target, undecoded, without an illegal fragment. */
-export function rawQuery({ url = '' }: { readonly url?: string | undefined }): string {
-  return /^[^?]*\?([^#]*)/.exec(url)?.[1] ?? '';
-}
-
 export type QueryParameters = readonly (readonly [name: string, value: string])[];
 
 /**

@@ -64,7 +64,7 @@ test('the schema is the released one in a release', () => {
   const head = `# The schema of version ${version}, the last one released. test/graphql/schema-changes.test.ts compares with it.\n`;
   const path = 'test/golden/released.graphql';
   if (process.env['RELEASE']) {
-    writeFileSync(join(root, path), head + read('src/graphql/schema.graphql'));
+    writeFileSync(join(root, path), head + read('docs/schema.graphql'));
   }
   expect(read(path)).toMatch(/^# The schema of version \d+\.\d+\.\d+, /);
 });

@@ -220,7 +220,7 @@ describe('the schema', () => {
   });
 
   test('the schema is printed in the committed schema.graphql', () => {
-    const file = new URL('../../src/graphql/schema.graphql', import.meta.url);
+    const file = new URL('../../docs/schema.graphql', import.meta.url);
     const committed = buildSchema(readFileSync(file, 'utf8'));
     expect(printSchema(committed)).toBe(printSchema(lexicographicSortSchema(schema)));
   });

@@ -31,7 +31,7 @@ function coordinateOf(description: string): string {
 }
 
 test('every breaking change since the last release is named in the changelog', () => {
-  const untold = findUntold(released, read('src/graphql/schema.graphql'), read('CHANGELOG.md'));
+  const untold = findUntold(released, read('docs/schema.graphql'), read('CHANGELOG.md'));
   expect(untold).toEqual([]);
 });
 

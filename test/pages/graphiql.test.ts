@@ -22,7 +22,7 @@ const constant = (headers: object) => ({ ...headers, date: '', 'x-request-id': '
 
 describe('the schema as text', () => {
   test('the schema as text is schema.graphql, byte for byte, for everyone', async () => {
-    const file = readFileSync(new URL('../../src/graphql/schema.graphql', import.meta.url), 'utf8');
+    const file = readFileSync(new URL('../../docs/schema.graphql', import.meta.url), 'utf8');
     for (const value of ['*/*', 'text/html', 'application/json']) {
       const { statusCode, headers, body } = await gateway.get(sdlPath, { accept: value });
       expect([statusCode, body]).toEqual([200, file]);

@@ -29,8 +29,8 @@ import {
 import type { Config } from '../../config/config.ts';
 import { HttpError } from '../../errors.ts';
 import {
+  invalidArgument,
   invalidDocument,
-  invalidVariable,
   type LimitCode,
   overLimit,
   subscriptionsNotSupported,
@@ -161,7 +161,7 @@ function coerceVariables(
   }
   const options = errorOptionsOf(config);
   const { errors, coerced } = getVariableValues(schema, variableDefinitions, given, options);
-  return errors ? { errors: errors.map(invalidVariable) } : { coerced };
+  return errors ? { errors: errors.map(invalidArgument) } : { coerced };
 }
 
 /** Called before anything converts, compares or quotes a value. */

@@ -1,12 +1,10 @@
 // Documents by an id or a hash (trusted documents, automatic persisted queries), and the safelist; for GET in the address.
 import type { GraphQLParams } from 'graphql-yoga';
-import { InputError, isDeeper, readJson } from '../../http/json.ts';
+import { InputError, isDeeper, maxLevels, readJson } from '../../http/json.ts';
 import type { DocumentReference, DocumentStore } from '../documents.ts';
 import { badRequest } from '../errors.ts';
 import type { OperationContext, OperationPlugin } from '../operation.ts';
 
-/** Levels of parameters: valid ones have a few, and more would overflow the stack later. */
-const maxLevels = 32;
 /** Characters of an id or a hash of a document. */
 const maxIdLength = 1_000;
 

@@ -5,7 +5,7 @@ import { CloseCode, type Context, MessageType, makeServer } from 'graphql-ws';
 import type { GraphQLParams } from 'graphql-yoga';
 import type { WebSocket } from 'ws';
 import type { HttpError } from '../../errors.ts';
-import { readJson } from '../../http/json.ts';
+import { isObject, readJson } from '../../http/json.ts';
 import type { Place } from '../../http/places.ts';
 import { LiveAnswer } from '../live/live-answer.ts';
 import type { LiveStream } from '../live/live-stream.ts';
@@ -325,10 +325,6 @@ function readMessage(data: Buffer): Record<string, unknown> | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }
 
 /** @param message in which the answer is null, as its last value */

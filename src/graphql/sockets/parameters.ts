@@ -1,6 +1,7 @@
 // The payload of `connection_init`: headers that pages cannot add to a handshake.
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
+import { isObject } from '../../http/json.ts';
 
 const maxLength = 8_192;
 /** A character that no header can have makes the value an invalid one. */
@@ -22,8 +23,4 @@ export function readParameters(payload: unknown): IncomingHttpHeaders | undefine
     }
   }
   return named.safeParse(found).data;
-}
-
-function isObject(found: unknown): found is Record<string, unknown> {
-  return typeof found === 'object' && found !== null;
 }

@@ -172,3 +172,12 @@ export function orderingOf(
   const name = spelling.replace('-', '') as keyof typeof orderingFields;
   return { field: orderingFields[name], direction: spelling.startsWith('-') ? 'desc' : 'asc' };
 }
+
+/** Of every list of outfits. */
+export const listArguments = builder.args((t) => ({
+  ordering: t.field({
+    type: OutfitOrdering,
+    description: 'Sort order; newest first when omitted.',
+  }),
+  filter: t.field({ type: OutfitFilter, description: 'Filter of the list.' }),
+}));

@@ -10,13 +10,7 @@ import { type Context, visibleLikes } from '../context.ts';
 import type { WeighFilter } from '../engine/cost.ts';
 import { countItems, defineConnection, resolveConnection } from './connection.ts';
 import { Outfit } from './outfit.ts';
-import {
-  filterOf,
-  isTooShort,
-  OutfitFilter,
-  OutfitOrdering,
-  orderingOf,
-} from './outfit-arguments.ts';
+import { filterOf, isTooShort, listArguments, orderingOf } from './outfit-arguments.ts';
 import { weighFilter, weighFilterOfUser } from './outfit-page.ts';
 import { User } from './user.ts';
 import { Viewer } from './viewer.ts';
@@ -29,11 +23,7 @@ const LikedOutfitConnection = defineConnection(Outfit, {
 
 const connectionArguments = builder.args((t) => ({
   ...t.connectionArgs(),
-  ordering: t.field({
-    type: OutfitOrdering,
-    description: 'Sort order; newest first when omitted.',
-  }),
-  filter: t.field({ type: OutfitFilter, description: 'Filter of the list.' }),
+  ...listArguments,
 }));
 
 type ConnectionArguments = InputShapeFromFields<typeof connectionArguments>;

@@ -15,8 +15,7 @@ import { Outfit } from './outfit.ts';
 import {
   filterOf,
   isTooShort,
-  OutfitFilter,
-  OutfitOrdering,
+  listArguments,
   orderingOf,
   searchTooShort,
 } from './outfit-arguments.ts';
@@ -77,10 +76,7 @@ const OutfitPageRef = builder.objectRef<Page>('OutfitPage').implement({
 const ranges = { pageSize: [1, 100], offset: [0, 2_147_483_646] } as const;
 
 const pageArguments = builder.args((t) => ({
-  ordering: t.field({
-    type: OutfitOrdering,
-    description: 'Sort order; newest first when omitted.',
-  }),
+  ...listArguments,
   page: t.int({ description: 'Number of the page, from 1; the first page when omitted.' }),
   last: t.boolean({
     description: 'Whether to return the last page, instead of `page`.',
@@ -94,7 +90,6 @@ const pageArguments = builder.args((t) => ({
       'Number of outfits to skip, instead of `page`. Past the end the page is empty, without an error.',
     extensions: { range: ranges.offset },
   }),
-  filter: t.field({ type: OutfitFilter, description: 'Filter of the list.' }),
 }));
 
 /** `results` is the only field with objects: a page of them. */
