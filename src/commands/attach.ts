@@ -10,32 +10,30 @@ import { commandText } from '../config/package.ts';
 import type { Database } from '../database/database.ts';
 import { OperatorError } from '../errors.ts';
 import { formatNumber, listFirst, type Output } from '../transfer/reporter.ts';
-import { type Io, untilAborted } from './command.ts';
-import { requireSession, withDatabase } from './database.ts';
-import { createLine, withSettings } from './options/command-line.ts';
+import { type Io, requireSession, untilAborted, withDatabase } from './command.ts';
+import { createLine } from './options/command-line.ts';
 
 export const line = () =>
-  withSettings(
-    createLine('attach')
-      .description(
-        `Lets users, outfits and likes here follow the tables of an old service in the same PostgreSQL database: what a transaction of the old service changes is here when it commits. Nothing of its schema is altered but triggers. Run it again to mend what differs.
+  createLine('attach')
+    .description(
+      `Lets users, outfits and likes here follow the tables of an old service in the same PostgreSQL database: what a transaction of the old service changes is here when it commits. Nothing of its schema is altered but triggers. Run it again to mend what differs.
 
 The mapping says how these tables are read; docs/attach.md has one for Django.`,
-      )
-      .addArgument(
-        new Argument(
-          '<MAPPING>',
-          'file of the mapping, or check: compares both sides, and writes nothing',
-        ),
-      )
-      .option('--print', 'print the SQL, and run nothing')
-      .option('--prune', 'remove the outfits here that the old tables do not have'),
-  ).addHelpText(
-    'after',
-    `
+    )
+    .addArgument(
+      new Argument(
+        '<MAPPING>',
+        'file of the mapping, or check: compares both sides, and writes nothing',
+      ),
+    )
+    .option('--print', 'print the SQL, and run nothing')
+    .option('--prune', 'remove the outfits here that the old tables do not have')
+    .addHelpText(
+      'after',
+      `
 Exit code: 0 both sides are equal, 1 something differs or cannot be represented here, 2 it failed,
 130 it was interrupted: run it again, it goes on.`,
-  );
+    );
 
 export const failureCode = 2;
 

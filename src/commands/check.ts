@@ -1,4 +1,6 @@
 // outfit-gateway check: whether a gateway with these settings can start and reach what they name. It changes nothing.
+import type { FastifyRequest } from 'fastify';
+import { Credentials } from '../admission/credentials.ts';
 import { countKeys } from '../admission/viewer.ts';
 import { Webhook } from '../admission/webhook.ts';
 import { allSettings, type Config, isTraced, legacyHostFor, readConfig } from '../config/config.ts';
@@ -7,31 +9,30 @@ import { openDatabase } from '../database/database.ts';
 import { describeDataFolder } from '../database/embedded/data-folder.ts';
 import { reasonOf } from '../database/readiness.ts';
 import { Replicas } from '../database/standby/replicas.ts';
-import { HttpError } from '../errors.ts';
+import { HttpError, messageOf } from '../errors.ts';
+import { HttpClient } from '../http/client.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { checkTriggers } from '../outfits/counts.ts';
-import { checkCredential } from './check-credential.ts';
 import { type Io, untilAborted } from './command.ts';
-import { asList, createLine, withSettings } from './options/command-line.ts';
+import { createLine, headerOption } from './options/command-line.ts';
 
 export const line = () =>
-  withSettings(
-    createLine('check')
-      .description(
-        'Reads all settings and tries what they name: the database and its migrations, standbys, the key set, the webhook (with an invented credential), the old service, the trusted documents. It prints a line for each, and changes nothing: no migration is applied, and no folder is made.',
-      )
-      .option(
-        "--header <'Name: value'>",
-        "a credential that a client sends, such as 'Authorization: Token abc' or 'Cookie: sessionid=abc': does this gateway say the same of it as the old service? May be given more than once",
-        asList(),
-      )
-      .option('--json', 'prints one JSON object: { ok, checks: [{ name, ok, text }] }')
-      .addHelpText(
-        'after',
-        '\nExit code: 0 all is right, 1 something is wrong, 2 a setting is not valid.',
+  createLine('check')
+    .description(
+      'Reads all settings and tries what they name: the database and its migrations, standbys, the key set, the webhook (with an invented credential), the old service, the trusted documents. It prints a line for each, and changes nothing: no migration is applied, and no folder is made.',
+    )
+    .addOption(
+      headerOption(
+        '--header',
+        "a credential that a client sends, such as 'Authorization: Token abc' or 'Cookie: sessionid=abc': tells whether this gateway says the same of it as the old service",
       ),
-  );
+    )
+    .option('--json', 'prints one JSON object: { ok, checks: [{ name, ok, text }] }')
+    .addHelpText(
+      'after',
+      '\nExit code: 0 all is right, 1 something is wrong, 2 a setting is not valid.',
+    );
 
 type Check = (name: string, work: () => Promise<string>) => Promise<void>;
 
@@ -63,7 +64,7 @@ export async function run(
   const named: readonly [string, string | undefined, (value: string) => Promise<string>][] = [
     ['AUTH_JWKS_URL', config.authJwksUrl, async (url) => `${await countKeys(url, config)} key(s)`],
     ['AUTH_WEBHOOK_URL', config.authWebhookUrl, (url) => tryWebhook(url, config)],
-    ['LEGACY_URL', config.legacyUrl, (url) => askLegacy(url, config, signal)],
+    ['LEGACY_URL', config.legacyUrl, (url) => tryLegacy(url, config, signal)],
     ['REST_DOCUMENTS', config.restDocuments, checkRoutes],
     ['TRUSTED_DOCUMENTS', config.trustedDocuments, (file) => readDocuments(file, config)],
   ];
@@ -116,7 +117,7 @@ async function tryWebhook(url: string, config: Config): Promise<string> {
   return 'an invented credential is refused, as it must be';
 }
 
-async function askLegacy(url: string, config: Config, signal: AbortSignal): Promise<string> {
+async function tryLegacy(url: string, config: Config, signal: AbortSignal): Promise<string> {
   acceptedOf(config.legacyAccept);
   const listing = `${url.replace(/\/$/, '')}/api/outfits/`;
   const headers = new Headers(legacyHostFor(url, config));
@@ -145,4 +146,88 @@ async function checkRoutes(file: string): Promise<string> {
 async function readDocuments(file: string, config: Config): Promise<string> {
   await (await import('../app.ts')).checkTrustedDocuments(file, config);
   return 'each document can be run';
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** What a service says of a credential. */
+interface Verdict {
+  readonly result: 'accepted' | 'anonymous' | 'refused' | 'unknown';
+  readonly sentence: string;
+}
+
+/** What the old service and this gateway say. @throws Error when they do not say the same, or one cannot be asked */
+async function checkCredential(
+  headers: Headers,
+  config: Config,
+  signal: AbortSignal,
+): Promise<string> {
+  if (config.legacyUrl === undefined) throw new Error('LEGACY_URL is not set.');
+  const theirs = await askLegacy(config.legacyUrl, config, headers, signal).catch((error) => {
+    throw new Error(`the old service cannot be asked (${messageOf(error)})`);
+  });
+  const credentials = new Credentials(config);
+  const ours = await askOwn(credentials, headers).finally(() => credentials.close());
+  const said = `the old service: ${theirs.sentence}; this gateway: ${ours.sentence}`;
+  if (theirs.result !== ours.result && theirs.result !== 'unknown') throw new Error(said);
+  return said;
+}
+
+/** OPTIONS of Django REST Framework describes POST for callers that may use it, and needs no CSRF token. */
+async function askLegacy(
+  legacyUrl: string,
+  config: Config,
+  credential: Headers,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const { origin, pathname } = new URL(legacyUrl);
+  const target = `${pathname.replace(/\/$/, '')}/api/outfits/`;
+  const limits = { signal, timeout: 30_000, maxBytes: 1_048_576 };
+  const client = new HttpClient();
+  const ask = (given: Headers) => {
+    const headers = { accept: 'application/json', ...legacyHostFor(legacyUrl, config), ...given };
+    return client.ask(origin, { method: 'OPTIONS', target, headers, ...limits });
+  };
+  try {
+    const { status, body } = await ask(credential);
+    if (status === 401 || status === 403) {
+      return { result: 'refused', sentence: `refused (status ${status})` };
+    }
+    if (status !== 200) throw new Error(`OPTIONS was answered with status ${status}`);
+    if (!mayPost(body)) return { result: 'anonymous', sentence: 'anonymous' };
+    return mayPost((await ask({})).body)
+      ? { result: 'unknown', sentence: 'not known, since everyone may write there' }
+      : { result: 'accepted', sentence: 'a user who may write' };
+  } finally {
+    await client.close();
+  }
+}
+
+function mayPost(body: Buffer): boolean {
+  try {
+    return JSON.parse(body.toString()).actions?.POST !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+async function askOwn(credentials: Credentials, headers: Headers): Promise<Verdict> {
+  // Node.js names headers in lower case, as Headers does.
+  const request = { method: 'GET', headers, raw: { rawHeaders: [] } } as unknown as FastifyRequest;
+  // A cookie that no setting names is none here.
+  const isUnseen = headers['cookie'] !== undefined && !credentials.areIn(request);
+  const missing =
+    credentials.findMissingSetting(request) ??
+    (isUnseen ? 'AUTH_WEBHOOK_URL and AUTH_COOKIES' : undefined);
+  const hint = missing === undefined ? '' : ` (set ${missing})`;
+  try {
+    const viewer = await credentials.authenticate(request, () => 'check');
+    return viewer
+      ? { result: 'accepted', sentence: `user ${viewer.userId}` }
+      : { result: 'anonymous', sentence: `anonymous${hint}` };
+  } catch (error) {
+    if (!(error instanceof HttpError)) throw error;
+    if (error.status === 401) return { result: 'refused', sentence: `refused${hint}` };
+    throw new Error(`this gateway cannot say (${messageOf(error.cause ?? error)})`);
+  }
 }

@@ -1,9 +1,12 @@
-// The interface of a command, and how all commands print help and errors.
+// The interface of a command, and what all share: settings as options, help, errors, exit codes, and the database.
 import { type Readable, Writable } from 'node:stream';
-import { ConfigError, type Environment } from '../config/config.ts';
+import { type Config, ConfigError, type Environment } from '../config/config.ts';
+import { type Database, openDatabase } from '../database/database.ts';
+import { migrate } from '../database/migrations.ts';
+import { checkReady } from '../database/readiness.ts';
 import { describeError } from '../process/exit.ts';
 import { type Output, quoting } from '../transfer/reporter.ts';
-import { type CommandLine, parseLine, settingsOf } from './options/command-line.ts';
+import { type CommandLine, parseLine, settingsOf, withSettings } from './options/command-line.ts';
 
 export interface Io {
   readonly env: Environment;
@@ -19,6 +22,8 @@ export interface Io {
 export interface Command {
   /** Its arguments, options and help, for commander. */
   line(): CommandLine;
+  /** Whether its help lists the settings. */
+  readonly listsSettings?: boolean;
   /** Exit code of a failure: 2 where 1 is an answer, such as "something differs"; default 1. */
   readonly failureCode?: number;
   /** @param values values of its own options @param words its arguments @returns the exit code */
@@ -34,7 +39,7 @@ export async function runCommand(
   const { stdout, stderr } = given;
   const quoted = { stdout: quoting(stdout), stderr: quoting(stderr) };
   const io = { ...given, ...quoted, ...(stdout instanceof Writable ? { data: stdout } : {}) };
-  const line = command.line();
+  const line = withSettings(command.line(), command.listsSettings);
   const ended = parseLine(line, args, io);
   if (ended !== undefined) return ended;
   try {
@@ -81,4 +86,32 @@ export async function untilAborted<Result>(
   } finally {
     signal.removeEventListener('abort', abort);
   }
+}
+
+/** Migrates an embedded database first. @throws DatabaseNotReadyError, EmbeddedDatabaseError or MigrationError */
+export async function withDatabase<Result>(
+  config: Config,
+  work: (database: Database) => Promise<Result>,
+): Promise<Result> {
+  const database = await openDatabase(config);
+  const prepareAndWork = async () => {
+    if (database.kind === 'embedded') await migrate(database.pool, () => {});
+    else await checkReady(database.pool, database.description);
+    return work(database);
+  };
+  try {
+    // The embedded database may end by itself, such as when its folder is removed: its error explains it.
+    const failed = database.failed.then((error) => Promise.reject(error));
+    return await Promise.race([prepareAndWork(), failed]);
+  } finally {
+    await database.close();
+  }
+}
+
+/** For session state and session locks, which a transaction pooler would lose. @throws ConfigError */
+export function requireSession({ databasePooler }: Config): void {
+  if (databasePooler === 'session') return;
+  throw new ConfigError(
+    `DATABASE_POOLER is "${databasePooler}", but this command needs a session: run it with DATABASE_POOLER=session and a DATABASE_URL that leads past the pooler.`,
+  );
 }

@@ -5,27 +5,25 @@ import type pg from 'pg';
 import { readConfig } from '../config/config.ts';
 import { commandText } from '../config/package.ts';
 import { checkTriggers } from '../outfits/counts.ts';
-import { type Io, untilAborted } from './command.ts';
-import { requireSession, withDatabase } from './database.ts';
-import { createLine, withSettings } from './options/command-line.ts';
+import { type Io, requireSession, untilAborted, withDatabase } from './command.ts';
+import { createLine } from './options/command-line.ts';
 
 export const line = () =>
-  withSettings(
-    createLine('counts')
-      .description(
-        `check compares the rows of likes, the counts that pages are found by, and the texts that are searched with the outfits themselves, and looks at the triggers that keep them; it writes nothing.
+  createLine('counts')
+    .description(
+      `check compares the rows of likes, the counts that pages are found by, and the texts that are searched with the outfits themselves, and looks at the triggers that keep them; it writes nothing.
 
 rebuild gives each outfit its row of likes where rows are missing or wrong, counts all outfits and writes all texts anew, and enables the triggers that keep them; writers wait for the texts, readers do not.
 
 The database is that of DATABASE_URL, or the embedded one in DATA_DIR.`,
-      )
-      .addArgument(new Argument('<TASK>', 'what to do').choices(['check', 'rebuild'])),
-  ).addHelpText(
-    'after',
-    `
+    )
+    .addArgument(new Argument('<TASK>', 'what to do').choices(['check', 'rebuild']))
+    .addHelpText(
+      'after',
+      `
 Exit code: 0 all is right (check) or has been rebuilt, 1 something is wrong, 2 it failed,
 130 it was interrupted.`,
-  );
+    );
 
 const progressInterval = 5_000;
 
@@ -79,22 +77,22 @@ const kept = [
 ];
 
 async function check(client: pg.PoolClient, description: string, io: Io): Promise<number> {
+  const say = (sentence: string) => void io.stdout.write(`${description}: ${sentence}.\n`);
+  const advice = `run ${commandText('counts rebuild')}`;
   const problems = await checkTriggers(client);
-  for (const problem of problems) {
-    io.stdout.write(`${description}: ${problem}: run ${commandText('counts rebuild')}.\n`);
-  }
+  for (const problem of problems) say(`${problem}: ${advice}`);
   let allWrong = problems.length;
   for (const { name, unit, findWrong } of kept) {
-    const { result, seconds } = await withProgress(`comparing ${name}`, io, () =>
-      client.query<{ wrong: number }>(findWrong),
+    const { rows, seconds } = await query<{ wrong: number }>(
+      client,
+      findWrong,
+      `comparing ${name}`,
+      io,
     );
-    const wrong = result.rows[0]?.wrong ?? 0;
+    const wrong = rows[0]?.wrong ?? 0;
     allWrong += wrong;
-    io.stdout.write(
-      wrong === 0
-        ? `${description}: all ${name} are right (${seconds} s).\n`
-        : `${description}: ${wrong} ${unit} differ (${seconds} s): run ${commandText('counts rebuild')}.\n`,
-    );
+    if (wrong === 0) say(`all ${name} are right (${seconds} s)`);
+    else say(`${wrong} ${unit} differ (${seconds} s): ${advice}`);
   }
   return allWrong === 0 ? 0 : 1;
 }
@@ -102,26 +100,26 @@ async function check(client: pg.PoolClient, description: string, io: Io): Promis
 async function rebuild(client: pg.PoolClient, description: string, io: Io): Promise<number> {
   for (const { name, rebuild } of kept) {
     if (!rebuild) continue;
-    const { seconds } = await withProgress(`rebuilding ${name}`, io, () => client.query(rebuild));
+    const { seconds } = await query(client, rebuild, `rebuilding ${name}`, io);
     io.stdout.write(`${description}: ${name} rebuilt in ${seconds} s.\n`);
   }
   return 0;
 }
 
-async function withProgress<Result>(
+/** Runs a statement that may take long, and says so meanwhile. */
+async function query<Row extends pg.QueryResultRow>(
+  client: pg.PoolClient,
+  statement: string,
   name: string,
   { stdout, signal }: Io,
-  work: () => Promise<Result>,
 ) {
   const start = performance.now();
   const seconds = () => ((performance.now() - start) / 1000).toFixed(1);
   stdout.write(`${name} ...\n`);
   const print = () => void stdout.write(`${name}: ${seconds()} s so far ...\n`);
   const timer = setInterval(print, progressInterval);
-  try {
-    const result = await untilAborted(work(), signal);
-    return { result, seconds: seconds() };
-  } finally {
-    clearInterval(timer);
-  }
+  const { rows } = await untilAborted(client.query<Row>(statement), signal).finally(() =>
+    clearInterval(timer),
+  );
+  return { rows, seconds: seconds() };
 }

@@ -2,15 +2,12 @@
 import { detach } from '../attach/attach.ts';
 import { readConfig } from '../config/config.ts';
 import { refuseEmbedded } from './attach.ts';
-import type { Io } from './command.ts';
-import { requireSession, withDatabase } from './database.ts';
-import { createLine, withSettings } from './options/command-line.ts';
+import { type Io, requireSession, withDatabase } from './command.ts';
+import { createLine } from './options/command-line.ts';
 
 export const line = () =>
-  withSettings(
-    createLine('detach').description(
-      'Takes out all that attach has made: triggers, functions and tables of its own. Users, outfits and likes stay, and may be written here from then on.',
-    ),
+  createLine('detach').description(
+    'Takes out all that attach has made: triggers, functions and tables of its own. Users, outfits and likes stay, and may be written here from then on.',
   );
 
 export async function run({ env, stdout }: Io): Promise<number> {

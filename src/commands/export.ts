@@ -12,9 +12,8 @@ import { streamLines, writeLines, writePages, writeWhole } from '../transfer/exp
 import { readTable } from '../transfer/export/likes-and-users.ts';
 import { readRecords } from '../transfer/export/records.ts';
 import { formatNumber, Reporter } from '../transfer/reporter.ts';
-import type { Io } from './command.ts';
-import { withDatabase } from './database.ts';
-import { as, createLine, withSettings } from './options/command-line.ts';
+import { type Io, withDatabase } from './command.ts';
+import { as, createLine } from './options/command-line.ts';
 
 const timestamp = text
   .transform((value) => parseTimestamp(value))
@@ -23,43 +22,42 @@ const timestamp = text
   .describe('a UTC timestamp such as 2026-11-22T08:00:00Z');
 
 export const line = () =>
-  withSettings(
-    createLine('export')
-      .description(
-        'Writes the whole listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names, in a form that "outfit-gateway import" reads. All of it is one snapshot: writes meanwhile are not in it.',
-      )
-      .argument(
-        '<TARGET>',
-        `FILE: one record per line, its name ends in .ndjson or .jsonl, also with .gz
+  createLine('export')
+    .description(
+      'Writes the whole listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names, in a form that "outfit-gateway import" reads. All of it is one snapshot: writes meanwhile are not in it.',
+    )
+    .argument(
+      '<TARGET>',
+      `FILE: one record per line, its name ends in .ndjson or .jsonl, also with .gz
 FOLDER: pages, byte for byte as GET answers with them, page-1.json and so on, PAGE_SIZE records each, links below --base or PUBLIC_URL
 -: standard output, one record per line (in a checkout "npm run -s export -- -")`,
-      )
-      .option(
-        '--since <TIMESTAMP>',
-        'only what was created or modified after it, such as 2026-11-22T08:00:00Z; for lines, not for pages',
-        as(timestamp),
-      )
-      .option(
-        '--base <URL>',
-        'base of the links of pages, such as https://shop.example.com',
-        as(baseUrl),
-      )
-      .addOption(
-        new Option('--likes', 'write who likes what instead, for import --likes').conflicts([
-          'users',
-          'since',
-        ]),
-      )
-      .addOption(
-        new Option('--users', 'write the users instead, for import --users').conflicts('since'),
-      )
-      .option('--overwrite', 'replace what an earlier export has written there'),
-  ).addHelpText(
-    'after',
-    `
+    )
+    .option(
+      '--since <TIMESTAMP>',
+      'only what was created or modified after it, such as 2026-11-22T08:00:00Z; for lines, not for pages',
+      as(timestamp),
+    )
+    .option(
+      '--base <URL>',
+      'base of the links of pages, such as https://shop.example.com',
+      as(baseUrl),
+    )
+    .addOption(
+      new Option('--likes', 'write who likes what instead, for import --likes').conflicts([
+        'users',
+        'since',
+      ]),
+    )
+    .addOption(
+      new Option('--users', 'write the users instead, for import --users').conflicts('since'),
+    )
+    .option('--overwrite', 'replace what an earlier export has written there')
+    .addHelpText(
+      'after',
+      `
 The file or folder is there once it is whole, and not before. Records have likes as their number: --likes
 says who gave them, and --users has users without outfits. Keys of repeatable requests stay behind.`,
-  );
+    );
 
 interface Values {
   readonly likes?: boolean;
@@ -98,27 +96,17 @@ function readRequest(target: string, values: Values, { publicUrl }: Config) {
     target === '-' ? 'stream' : /\.(?:ndjson|jsonl)(?:\.gz)?$/i.test(target) ? 'lines' : 'pages';
   const base = values.base ?? publicUrl ?? '';
   const rows = values.likes ? 'likes' : values.users ? 'users' : undefined;
-  if (form === 'pages' && rows) {
-    throw new ConfigError(`--${rows} needs lines, such as ${rows}.ndjson.`);
-  }
-  if (form === 'pages' && /\.(?:json|gz|zip|tar|csv|txt)$/i.test(target)) {
-    throw new ConfigError(
-      `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`,
-    );
-  }
-  if (form !== 'pages' && values.base !== undefined) {
-    throw new ConfigError('--base is for pages: lines have no links.');
-  }
-  if (form === 'pages' && since !== undefined) {
-    throw new ConfigError(
-      '--since needs lines, such as changes.ndjson: pages have the count and links of a whole listing.',
-    );
-  }
-  if (form === 'pages' && base === '') {
-    throw new ConfigError(
-      'Pages need a base for their links: add --base https://shop.example.com, or set PUBLIC_URL.',
-    );
-  }
+  const wrong =
+    form === 'pages'
+      ? (rows && `--${rows} needs lines, such as ${rows}.ndjson.`) ||
+        (/\.(?:json|gz|zip|tar|csv|txt)$/i.test(target) &&
+          `${target} may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.`) ||
+        (since !== undefined &&
+          '--since needs lines, such as changes.ndjson: pages have the count and links of a whole listing.') ||
+        (base === '' &&
+          'Pages need a base for their links: add --base https://shop.example.com, or set PUBLIC_URL.')
+      : values.base !== undefined && '--base is for pages: lines have no links.';
+  if (wrong) throw new ConfigError(wrong);
   return { target, form, since, base, overwrite, rows } as const;
 }
 

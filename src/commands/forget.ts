@@ -4,30 +4,24 @@ import { wholeNumber } from '../config/values.ts';
 import { applyPendingChanges } from '../outfits/counts.ts';
 import { findUserData, forgetUser, type UserData } from '../outfits/writes/forget.ts';
 import { formatNumber } from '../transfer/reporter.ts';
-import type { Io } from './command.ts';
-import { withDatabase } from './database.ts';
-import { as, createLine, withSettings } from './options/command-line.ts';
+import { type Io, withDatabase } from './command.ts';
+import { as, createLine } from './options/command-line.ts';
 
 export const line = () =>
-  withSettings(
-    createLine('forget')
-      .description(
-        'Erases a user from the database that DATABASE_URL or DATA_DIR names: outfits with all their likes, likes of other outfits, names, stored answers of repeatable requests, and rate limits.',
-      )
-      .requiredOption(
-        '--user <ID>',
-        'id of the user',
-        as(wholeNumber(-2_147_483_648, 2_147_483_647)),
-      )
-      .option('--yes', 'erase it, after it was named'),
-  ).addHelpText(
-    'after',
-    `
+  createLine('forget')
+    .description(
+      'Erases a user from the database that DATABASE_URL or DATA_DIR names: outfits with all their likes, likes of other outfits, names, stored answers of repeatable requests, and rate limits.',
+    )
+    .requiredOption('--user <ID>', 'id of the user', as(wholeNumber(-2_147_483_648, 2_147_483_647)))
+    .option('--yes', 'erase it, after it was named')
+    .addHelpText(
+      'after',
+      `
 Erase the user in the old service first while it is imported or asked by AUTH_WEBHOOK_URL, which would
 bring the user back. Pictures, logs, exports and backups are not reached.
 
 Exit code: 0 nothing is left, 1 nothing was erased because --yes was missing, 2 it failed.`,
-  );
+    );
 
 export const failureCode = 2;
 

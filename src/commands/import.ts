@@ -18,66 +18,64 @@ import type { RunOutcome } from '../transfer/import/run.ts';
 import { Reporter } from '../transfer/reporter.ts';
 import { fingerprintFiles } from '../transfer/source/files.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
-import type { Io } from './command.ts';
-import { withDatabase } from './database.ts';
-import { as, asList, createLine, withSettings } from './options/command-line.ts';
+import { type Io, withDatabase } from './command.ts';
+import { as, createLine, headerOption } from './options/command-line.ts';
 
 const live = 'For a live listing:';
 
 export const line = () =>
-  withSettings(
-    addLiveOptions(
-      createLine('import')
-        .description(
-          'Reads an existing listing into the database that DATABASE_URL or DATA_DIR names.',
-        )
-        .argument(
-          '<SOURCE...>',
-          `https://host/api/outfits/: a live listing, followed by its next links to the end
+  addLiveOptions(
+    createLine('import')
+      .description(
+        'Reads an existing listing into the database that DATABASE_URL or DATA_DIR names.',
+      )
+      .argument(
+        '<SOURCE...>',
+        `https://host/api/outfits/: a live listing, followed by its next links to the end
 FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), each also as .gz; folders are read in the order of their names
 -: standard input, in one of these formats`,
-        )
-        .addOption(
-          new Option(
-            '--dry-run',
-            'save nothing: say what would be created, updated, unchanged, removed, and what is broken, with the first records of each',
-          ).conflicts(['follow', 'prune', 'restart']),
-        )
-        .addOption(
-          new Option(
-            '--likes',
-            'SOURCE has likes, such as {"outfit": 7, "user": 5}: who likes what. Import outfits and users before',
-          ).conflicts(['users', 'prune', 'restart']),
-        )
-        .addOption(
-          new Option(
-            '--users',
-            'SOURCE has users, as outfits have them: names and avatars, and users without outfits',
-          ).conflicts(['prune', 'restart', 'replace']),
-        )
-        .addOption(
-          new Option(
-            '--replace',
-            'at the end, remove what the source does not have, users and likes too; with --likes: likes of earlier imports. Nothing is removed when the source is empty, or was not read completely',
-          ).conflicts(['follow', 'prune']),
-        )
-        .option('--restart', 'begin anew where an interrupted import would go on')
-        .option(
-          "--header <'Name: value'>",
-          "sent to the host of a live listing with each request, such as 'Authorization: Token abc'; may be given more than once",
-          asList(),
-        )
-        .option(
-          '--media-url <URL>',
-          'base of the image URLs of the source (default: what most records have)',
-          as(baseUrl),
-        )
-        .option(
-          '--video-url <URL>',
-          'base of the video URLs of the source (default: what most records have)',
-          as(baseUrl),
+      )
+      .addOption(
+        new Option(
+          '--dry-run',
+          'save nothing: say what would be created, updated, unchanged, removed, and what is broken, with the first records of each',
+        ).conflicts(['follow', 'prune', 'restart']),
+      )
+      .addOption(
+        new Option(
+          '--likes',
+          'SOURCE has likes, such as {"outfit": 7, "user": 5}: who likes what. Import outfits and users before',
+        ).conflicts(['users', 'prune', 'restart']),
+      )
+      .addOption(
+        new Option(
+          '--users',
+          'SOURCE has users, as outfits have them: names and avatars, and users without outfits',
+        ).conflicts(['prune', 'restart', 'replace']),
+      )
+      .addOption(
+        new Option(
+          '--replace',
+          'at the end, remove what the source does not have, users and likes too; with --likes: likes of earlier imports. Nothing is removed when the source is empty, or was not read completely',
+        ).conflicts(['follow', 'prune']),
+      )
+      .option('--restart', 'begin anew where an interrupted import would go on')
+      .addOption(
+        headerOption(
+          '--header',
+          "sent to the host of a live listing with each request, such as 'Authorization: Token abc'",
         ),
-    ),
+      )
+      .option(
+        '--media-url <URL>',
+        'base of the image URLs of the source (default: what most records have)',
+        as(baseUrl),
+      )
+      .option(
+        '--video-url <URL>',
+        'base of the video URLs of the source (default: what most records have)',
+        as(baseUrl),
+      ),
   ).addHelpText('after', details);
 
 function addLiveOptions(line: Command): Command {

@@ -4,15 +4,12 @@ import { openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkServer } from '../database/readiness.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
-import { type Io, untilAborted } from './command.ts';
-import { requireSession } from './database.ts';
-import { createLine, withSettings } from './options/command-line.ts';
+import { type Io, requireSession, untilAborted } from './command.ts';
+import { createLine } from './options/command-line.ts';
 
 export const line = () =>
-  withSettings(
-    createLine('migrate').description(
-      'Brings the database of DATABASE_URL, or the embedded one in DATA_DIR, to the current migrations. Those that are applied already are left alone. Each is one transaction, or one index, made beside writers. With FIRST_ID, ids of outfits made here begin there from then on.',
-    ),
+  createLine('migrate').description(
+    'Brings the database of DATABASE_URL, or the embedded one in DATA_DIR, to the current migrations. Those that are applied already are left alone. Each is one transaction, or one index, made beside writers. With FIRST_ID, ids of outfits made here begin there from then on.',
   );
 
 export async function run({ env, stdout, signal }: Io): Promise<number> {

@@ -7,7 +7,7 @@ import { Report } from '../legacy/verify/report.ts';
 import { hide, parseHeaders } from '../old-listing/fetch-page.ts';
 import { formatNumber, type Output, Reporter } from '../transfer/reporter.ts';
 import type { Io } from './command.ts';
-import { as, asList, createLine, withSettings } from './options/command-line.ts';
+import { as, createLine, headerOption } from './options/command-line.ts';
 import {
   type ComparisonValues,
   conclude,
@@ -24,47 +24,39 @@ const serviceUrl = httpUrl(({ pathname, search }) => pathname === '/' && !search
   .describe('the http or https URL of a service, without path');
 
 export const line = () =>
-  withSettings(
-    withComparison(
-      createLine('replay')
-        .description(
-          'Takes the GET and HEAD requests of access logs, asks each distinct one of the old service and of this one, and compares the answers. Nothing is written.',
-        )
-        .argument('<ACCESS-LOG...>', `a file in ${formats}, also as .gz, or - for standard input`)
-        .requiredOption(
-          '--legacy <URL>',
-          'the old service, such as https://old.example.com',
-          as(serviceUrl),
-        )
-        .requiredOption(
-          '--against <URL>',
-          'this service, such as http://localhost:4000. It must answer itself: LEGACY_MODE=off or mirror',
-          as(serviceUrl),
-        )
-        .option(
-          "--header <'Name: value'>",
-          'sent to the old service with each request; may be given more than once',
-          asList(),
-        )
-        .option(
-          "--against-header <'Name: value'>",
-          'the same for this service: logs hold no credentials',
-          asList(),
-        )
-        .option('--prefix <PATH>', 'which paths are asked', '/api/')
-        .option(
-          '--concurrency <N>',
-          'requests that each side is asked at a time',
-          as(wholeNumber(1, 64)),
-          4,
-        )
-        .option(
-          '--rate <N>',
-          'requests a second that each side is asked at most, also again',
-          as(decimal(0.1, 10_000)),
-          50,
-        ),
-    ),
+  withComparison(
+    createLine('replay')
+      .description(
+        'Takes the GET and HEAD requests of access logs, asks each distinct one of the old service and of this one, and compares the answers. Nothing is written.',
+      )
+      .argument('<ACCESS-LOG...>', `a file in ${formats}, also as .gz, or - for standard input`)
+      .requiredOption(
+        '--legacy <URL>',
+        'the old service, such as https://old.example.com',
+        as(serviceUrl),
+      )
+      .requiredOption(
+        '--against <URL>',
+        'this service, such as http://localhost:4000. It must answer itself: LEGACY_MODE=off or mirror',
+        as(serviceUrl),
+      )
+      .addOption(headerOption('--header', 'sent to the old service with each request'))
+      .addOption(
+        headerOption('--against-header', 'the same for this service: logs hold no credentials'),
+      )
+      .option('--prefix <PATH>', 'which paths are asked', '/api/')
+      .option(
+        '--concurrency <N>',
+        'requests that each side is asked at a time',
+        as(wholeNumber(1, 64)),
+        4,
+      )
+      .option(
+        '--rate <N>',
+        'requests a second that each side is asked at most, also again',
+        as(decimal(0.1, 10_000)),
+        50,
+      ),
   );
 
 export const failureCode = 2;

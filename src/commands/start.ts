@@ -3,15 +3,14 @@ import { ConfigError, readConfig } from '../config/config.ts';
 import { lastLine } from '../process/exit.ts';
 import { isShuttingDown } from '../process/signals.ts';
 import type { Io } from './command.ts';
-import { createLine, withSettings } from './options/command-line.ts';
+import { createLine } from './options/command-line.ts';
 
 export const line = () =>
-  withSettings(
-    createLine('start').description(
-      'Starts the gateway. Settings are options, variables such as PORT=8080, or lines in the file .env: an option wins over the environment, and that over the file. .env.example says more of each. Others on this machine can read options in the list of processes: keep passwords and secrets out of them.',
-    ),
-    true,
+  createLine('start').description(
+    'Starts the gateway. Settings are options, variables such as PORT=8080, or lines in the file .env: an option wins over the environment, and that over the file. .env.example says more of each. Others on this machine can read options in the list of processes: keep passwords and secrets out of them.',
   );
+
+export const listsSettings = true;
 
 export async function run({ env, stderr }: Io): Promise<number> {
   try {

@@ -12,9 +12,8 @@ import { verifyListing } from '../legacy/verify/verify.ts';
 import { hide, parseHeaders } from '../old-listing/fetch-page.ts';
 import { formatNumber, Reporter } from '../transfer/reporter.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
-import type { Io } from './command.ts';
-import { withDatabase } from './database.ts';
-import { as, asList, createLine, withSettings } from './options/command-line.ts';
+import { type Io, withDatabase } from './command.ts';
+import { as, createLine, headerOption } from './options/command-line.ts';
 import {
   type ComparisonValues,
   conclude,
@@ -28,29 +27,28 @@ const listingUrl = httpUrl(({ search }) => !search).describe(
 );
 
 export const line = () =>
-  withSettings(
-    withComparison(
-      createLine('verify')
-        .description(
-          'Compares a live listing with what this service answers: all its pages in every order that it has, and what apps ask beside. Nothing is written. What differs from saved files, "outfit-gateway import FILE --dry-run" says.',
-        )
-        .argument('<URL...>', 'the live listing, such as https://host/api/outfits/')
-        .option(
-          '--against <URL>',
-          'the listing of a running service, such as http://localhost:4000/api/outfits/ (default: a service in this process, on the database of DATABASE_URL or DATA_DIR). It must answer itself: LEGACY_MODE=off or mirror',
-          as(listingUrl),
-        )
-        .option(
-          "--header <'Name: value'>",
-          "sent to the host of URL with each request, such as 'Authorization: Token abc'; may be given more than once",
-          asList(),
-        )
-        .option(
-          '--sample <N>',
-          'compare N pages of each order, the first and the last among them',
-          as(wholeNumber(1, 1_000_000)),
+  withComparison(
+    createLine('verify')
+      .description(
+        'Compares a live listing with what this service answers: all its pages in every order that it has, and what apps ask beside. Nothing is written. What differs from saved files, "outfit-gateway import FILE --dry-run" says.',
+      )
+      .argument('<URL...>', 'the live listing, such as https://host/api/outfits/')
+      .option(
+        '--against <URL>',
+        'the listing of a running service, such as http://localhost:4000/api/outfits/ (default: a service in this process, on the database of DATABASE_URL or DATA_DIR). It must answer itself: LEGACY_MODE=off or mirror',
+        as(listingUrl),
+      )
+      .addOption(
+        headerOption(
+          '--header',
+          "sent to the host of URL with each request, such as 'Authorization: Token abc'",
         ),
-    ),
+      )
+      .option(
+        '--sample <N>',
+        'compare N pages of each order, the first and the last among them',
+        as(wholeNumber(1, 1_000_000)),
+      ),
   );
 
 export const failureCode = 2;

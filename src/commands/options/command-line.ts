@@ -31,6 +31,10 @@ export function asList(schema = text) {
   return (value: string, before: readonly string[] = []) => [...before, as(schema)(value)];
 }
 
+/** An option for headers of requests. */
+export const headerOption = (flag: string, what: string) =>
+  new Option(`${flag} <'Name: value'>`, `${what}; may be given more than once`).argParser(asList());
+
 export const flagOf = (setting: string) => `--${setting.toLowerCase().replaceAll('_', '-')}`;
 
 class SettingOption extends Option {

@@ -39,20 +39,20 @@ export const httpUrl = (isAllowed: (url: URL) => boolean) =>
     return url && !url.username && !url.password && isAllowed(url);
   });
 
+const durationOption = (flag: string, least: '0' | '100ms', what: string) =>
+  new Option(`${flag} <DURATION>`, what).argParser(as(duration(least, '1h')));
+
 export const withComparison = (line: CommandLine) =>
   line
     .addOption(
-      new Option('--timeout <DURATION>', 'how long an answer may take')
-        .argParser(as(duration('100ms', '1h')))
-        .default(30_000, '30s'),
+      durationOption('--timeout', '100ms', 'how long an answer may take').default(30_000, '30s'),
     )
     .addOption(
-      new Option(
-        '--wait <DURATION>',
+      durationOption(
+        '--wait',
+        '0',
         'both services may change while they are compared: what differs is asked again after a quarter of this time, and once more after all of it. Where this one follows the other, it takes longer than a round of that',
-      )
-        .argParser(as(duration('0', '1h')))
-        .default(2_000, '2s'),
+      ).default(2_000, '2s'),
     )
     .option(
       '--accept <KIND>',
@@ -75,6 +75,7 @@ export const originsOf = ({ origin }: ComparisonValues, { corsOrigins }: Config)
 
 /** Lines of a report before the summary, and characters of what they quote; --json has all of it. */
 const maxLines = 15;
+const maxGroups = 5;
 const maxShown = 300;
 
 /**
@@ -111,22 +112,12 @@ export function conclude(
   return isSame ? 0 : 1;
 }
 
-/** As many examples of each kind as fit, but at least one. */
+/** Of few groups more examples. */
 function describeGroups(groups: readonly Group[]): string[] {
-  for (let most = maxLines; most > 1; most--) {
-    const lines = groups.flatMap((group) => describeGroup(group, most));
-    if (lines.length <= maxLines) return lines;
-  }
-  const shown: string[] = [];
-  const rest = [...groups];
-  for (const group of groups) {
-    const lines = describeGroup(group, 1);
-    if (shown.length + lines.length > maxLines) break;
-    shown.push(...lines);
-    rest.shift();
-  }
-  if (rest.length === 0) return shown;
-  return [...shown, `Also: ${listFirst(rest.map(nameWithTimes), rest.length, 12)}.`];
+  const most = Math.max(1, Math.floor((maxLines / groups.length - 1) / 2));
+  const lines = groups.slice(0, maxGroups).flatMap((group) => describeGroup(group, most));
+  const rest = groups.slice(maxGroups).map(nameWithTimes);
+  return rest.length === 0 ? lines : [...lines, `Also: ${listFirst(rest, rest.length, 12)}.`];
 }
 
 function describeGroup(group: Group, most: number): string[] {
