@@ -280,11 +280,11 @@ function createExecution(
     pool.limitWaiting(Math.ceil(maxConcurrentRequests / 4));
   }
   const startTask = createTaskStarter(limit, requestTimeout, database.checkServers);
-  const probes = tracing?.traceSnapshots(database.snapshots) ?? database.snapshots;
   const readsNeedState = replicas !== undefined;
   const onLookup = tracing?.observeLookup;
+  const { snapshots } = database;
   const cache = new AnswerCache(
-    ...([probes, startTask, cacheMaxSize, readMaxStaleness, readsNeedState, onLookup] as const),
+    ...([snapshots, startTask, cacheMaxSize, readMaxStaleness, readsNeedState, onLookup] as const),
   );
   metrics?.follow({ cache, limit });
   return { cache, startTask, readAt: replicas?.readAt };

@@ -1,72 +1,46 @@
 // A bounded number of names that clients choose: each costs memory and a series of the metrics for good.
+import { LRUCache } from 'lru-cache';
 
 /** The name under which names beyond the limit are counted together. */
-export const other = 'other';
+const other = 'other';
 
-/** Requests from which on a name counts as established, not as noise. */
-const established = 100;
-/** Milliseconds without a request after which a name may be evicted for a new one. */
-const idleTimeout = { passing: 60_000, established: 86_400_000 };
+/** Milliseconds without a request after which a name makes room for a new one. */
+const idleTimeout = 600_000;
 
-interface Entry<Value> {
-  readonly value: Value;
-  requests: number;
-  lastSeen: number;
-}
-
-/** One value per name up to a maximum; other names share one. Evicts idle names: after a day, or a minute if rare. */
-export class BoundedNames<Value> {
-  readonly #entries = new Map<string, Entry<Value>>();
+/** One value for each name up to a maximum; other names share one. */
+export class BoundedNames<Value extends object> {
+  readonly #values: LRUCache<string, Value>;
   #other: Value | undefined;
-  /** Time of the next possible eviction, so that a flood of names does not cost a search per request. */
-  #fullUntil = 0;
 
   constructor(
     private readonly max: number,
     private readonly create: (name: string) => Value,
-  ) {}
+  ) {
+    // Who is idle stays until there is no room.
+    const kept = { allowStale: true, noDeleteOnStaleGet: true, ttlResolution: 0 };
+    this.#values = new LRUCache({ max, ttl: idleTimeout, ...kept });
+  }
 
   /** The value of a name that is in use. */
   get(name: string): Value {
-    const now = performance.now();
-    const entry = this.#entries.get(name);
-    if (entry) {
-      entry.requests += 1;
-      entry.lastSeen = now;
-      return entry.value;
-    }
-    if (name === other || !this.#makeRoom(now)) {
+    const known = this.#values.get(name);
+    if (!known && this.#values.size === this.max) this.#values.purgeStale();
+    if (!known && this.#values.size === this.max) {
       this.#other ??= this.create(other);
       return this.#other;
     }
-    const value = this.create(name);
-    this.#entries.set(name, { value, requests: 1, lastSeen: now });
+    const value = known ?? this.create(name);
+    this.#values.set(name, value);
     return value;
   }
 
   *values(): Generator<Value> {
-    for (const { value } of this.#entries.values()) yield value;
+    for (const value of this.#values.rvalues()) if (value) yield value;
     if (this.#other !== undefined) yield this.#other;
-  }
-
-  #makeRoom(now: number): boolean {
-    if (this.#entries.size < this.max) return true;
-    if (now < this.#fullUntil) return false;
-    let idlest: string | undefined;
-    let earliest = Number.POSITIVE_INFINITY;
-    for (const [name, { requests, lastSeen }] of this.#entries) {
-      const until = lastSeen + idleTimeout[requests < established ? 'passing' : 'established'];
-      if (until < earliest) [idlest, earliest] = [name, until];
-    }
-    if (idlest === undefined || now < earliest) {
-      this.#fullUntil = earliest;
-      return false;
-    }
-    return this.#entries.delete(idlest);
   }
 }
 
-export interface ClientCount {
+interface ClientCount {
   readonly client: string;
   readonly name: string;
   requests: number;

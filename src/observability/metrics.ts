@@ -80,27 +80,22 @@ export class Metrics {
 
   /** Of REST, with what is forwarded to the old service, and of GraphQL. */
   #countClients(): ObserveAnswer {
-    const counts = { rest: new ClientCounts(maxPaths), graphql: new ClientCounts(maxPaths) };
+    const counts = new ClientCounts(maxPaths);
     this.#counter(
       'gateway_client_requests_total',
       'Answers of REST and GraphQL by the client that asked, at most 50 names and other, and by path.',
       () =>
-        (['rest', 'graphql'] as const).flatMap((kind) =>
-          [...counts[kind]].map(({ client, name, requests }) => {
-            return [{ client, interface: kind, path: name }, requests] as const;
-          }),
-        ),
+        [...counts].map(({ client, name: path, requests }) => {
+          const kind = path.startsWith('/graphql') ? 'graphql' : 'rest';
+          return [{ client, interface: kind, path }, requests] as const;
+        }),
       { labelNames: ['client', 'interface', 'path'] },
     );
     return (request) => {
-      const { url = '' } = request.routeOptions;
-      const path = request.forwardedPath ?? url;
+      const path = request.forwardedPath ?? request.routeOptions.url ?? '';
       // Assets of GraphiQL are not counted.
-      const isGraphQL = url.startsWith('/graphql') && !url.startsWith('/graphql/assets/');
-      const isRest = request.forwardedPath !== undefined || url.startsWith('/api/');
-      if (isRest || isGraphQL) {
-        counts[isRest ? 'rest' : 'graphql'].count(clientOf(request).name, path);
-      }
+      const isCounted = /^\/(?:api\/|graphql(?!\/assets\/))/.test(path);
+      if (isCounted || request.forwardedPath) counts.count(clientOf(request).name, path);
     };
   }
 

@@ -26,7 +26,7 @@ import {
 } from './parts/outfit.tsx';
 import { pictureAddressOf } from './parts/pictures.tsx';
 import { problemsOf, SearchForm, searchOf } from './parts/search-form.tsx';
-import { Hashtags, shownText, Text, visibleText } from './parts/text.tsx';
+import { Hashtags, shownText, Text, visibleText, webAddressOf } from './parts/text.tsx';
 
 export const browseRoutes: readonly Route[] = [
   {
@@ -112,6 +112,8 @@ export function OutfitPage(properties: PageProperties) {
   const { id, description, image_key, user } = outfit;
   const title = nameOf(outfit);
   const image = pictureAddressOf(image_key, site.media);
+  // What this process draws of a video is a picture.
+  const video = site.media.drawn ? undefined : webAddressOf(outfit.video ?? '');
   const preview = {
     ...{ type: 'article', description: visibleText(cut(description, 200)) },
     ...{ url: `${base}/outfits/${id}`, image: image && new URL(image, base).href },
@@ -123,7 +125,14 @@ export function OutfitPage(properties: PageProperties) {
       <Beside {...properties} />
       <article class="outfit">
         <div class="card">
-          <Picture outfit={outfit} site={site} index={0} href={image} />
+          {video ? (
+            <div class="picture">
+              {/* biome-ignore lint/a11y/useMediaCaption: the videos have no captions */}
+              <video src={video} poster={image} controls preload="none" aria-label={title} />
+            </div>
+          ) : (
+            <Picture outfit={outfit} site={site} index={0} href={image} />
+          )}
           <Marks outfit={outfit} site={site} />
         </div>
         <div>

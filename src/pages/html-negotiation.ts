@@ -24,8 +24,14 @@ interface Options {
 /** Answers requests of `app` that prefer HTML by the page of their JSON. Call it before the routes are added. */
 export function negotiateHtml(app: FastifyInstance, options: Options): void {
   const requests = new WeakSet<FastifyRequest>();
-  app.addHook('onRequest', (request, _reply, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
     if (prefersHtml(request.headers.accept)) {
+      const [path = '', query = ''] = request.url.split('?', 2);
+      const given = query.split('&').filter((pair) => !/^[^=]*=$/.test(pair));
+      // A form sends its empty fields too.
+      if (query !== given.join('&') && /^(?:GET|HEAD)$/.test(request.method)) {
+        return void reply.redirect(path + (given.length > 0 ? `?${given.join('&')}` : ''), 302);
+      }
       requests.add(request);
       // The routes then see a request for a complete JSON answer: they know nothing of pages.
       request.headers = {

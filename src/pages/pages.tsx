@@ -49,9 +49,9 @@ export class Pages {
 
   /** Renders JSON answers of `app` as HTML for requests that prefer it. Call it before the routes are added. */
   show(app: FastifyInstance): void {
-    const { compression, mediaUrl } = this.#options.config;
+    const { compression, mediaUrl, videoUrl } = this.#options.config;
     negotiateHtml(app, {
-      headers: pageHeaders(mediaUrl),
+      headers: pageHeaders(mediaUrl, videoUrl),
       compresses: compression !== 'off',
       pageOf: (...answer) => this.#pageOf(app, ...answer),
     });

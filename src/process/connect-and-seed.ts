@@ -53,9 +53,6 @@ export async function connectAndSeed(
 export class Startup {
   /** Whether this gateway draws the pictures of the demonstration set, below `/media/`. Constant after `run`. */
   drawsPictures = false;
-  /** Resolves when the outfits are counted. */
-  readonly prepared: Promise<void>;
-  #declarePrepared = () => {};
   #isPrepared = false;
   #isSeeding = false;
   #lastWarning: string | undefined;
@@ -67,9 +64,6 @@ export class Startup {
     private readonly config: Config,
     private readonly log: Logger,
   ) {
-    this.prepared = new Promise((resolve) => {
-      this.#declarePrepared = resolve;
-    });
     // Assumed until the database can be read: with SEED=demo, an empty one will get the demonstration set.
     this.#hasDemoSet = config.seed === 'demo';
   }
@@ -114,7 +108,6 @@ export class Startup {
     }
     log.info(`${description}, ${outfits} outfits`);
     this.#isPrepared = true;
-    this.#declarePrepared();
   }
 
   async #seedIfEmpty(): Promise<void> {

@@ -48,9 +48,12 @@ export function endOnSignal(): void {
   // A full disk, a closed reader: what cannot be said must not end the service. SIGXFSZ would, for `ulimit -f`.
   process.stderr.on('error', () => {});
   process.on('SIGXFSZ', () => {});
-  onUncaught((error) => {
+  process.once('uncaughtException', (error) => {
+    // What else fails meanwhile must not end the process before it has closed.
+    process.on('uncaughtException', () => {});
+    setTimeout(() => process.exit(1), failureTimeout);
     exitCode = 1;
-    void shutDown(error);
+    void shutDown(error instanceof Error ? error : new Error(String(error)));
   });
 }
 
@@ -75,17 +78,6 @@ async function shutDown(reason: ShutdownReason): Promise<void> {
 
 function writeError(error: unknown): void {
   process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
-}
-
-/** The first uncaught error calls `close`; the process exits with 1 when that takes too long. */
-export function onUncaught(close: (error: Error) => void): void {
-  let isFailing = false;
-  process.on('uncaughtException', (error) => {
-    if (isFailing) return;
-    isFailing = true;
-    setTimeout(() => process.exit(1), failureTimeout);
-    close(error instanceof Error ? error : new Error(String(error)));
-  });
 }
 
 /** Replaces the function that a signal calls before the process exits. */

@@ -58,8 +58,14 @@ test.each([
   const [form = {}] = fieldsOf(await get('/outfits/'));
   expect(form).toMatchObject({ search: '', ordering: '-created', video: '', device: '' });
   for (const name of Object.keys(typed)) expect(form).toHaveProperty(name);
-  const sent = { ...form, ...typed };
-  const page = await get(`/outfits/?${new URLSearchParams(sent)}`);
+  const sent: Record<string, string> = { ...form, ...typed };
+  // A browser follows: no empty field is left in the address.
+  const { statusCode, headers } = await gateway.get(`/outfits/?${new URLSearchParams(sent)}`, {
+    accept,
+  });
+  const given = new URLSearchParams(Object.entries(sent).filter(([, value]) => value !== ''));
+  expect([statusCode, headers['location']]).toEqual([302, `/outfits/?${given}`]);
+  const page = await get(`/outfits/?${given}`);
   // It stays in the form.
   expect(fieldsOf(page)[0]).toEqual(sent);
   const ordering = 'ordering' in typed ? 'LIKE_COUNT_ASC' : null;
@@ -149,6 +155,15 @@ test('hashtags are links to the outfits that have them', async () => {
   const tags = hrefs.map((href) => new URLSearchParams(href.split('?')[1]).get('hashtag'));
   expect(tags).toEqual(['été_2024', 'ＯＯＴＤ', 'w', 'x']);
   for (const href of hrefs) expect([href, idsOn(await get(href, 200, other))]).toEqual([href, [1]]);
+});
+
+test('the page of an outfit with a video plays it, and loads it from nowhere else', async () => {
+  const row = rows.find(({ videoKey }) => videoKey !== null) as OutfitRow;
+  const { headers, body } = await gateway.get(`/outfits/${row.id}`, { accept });
+  const [video] = elementsOf(body).filter(({ name }) => name === 'video');
+  expect(video?.attributes['src']).toBe(`https://video.example.com/${row.videoKey}`);
+  expect(headers['content-security-policy']).toContain('; media-src https://video.example.com;');
+  expect(await get(`/outfits/${rows.find((one) => !one.videoKey)?.id}`)).not.toContain('<video');
 });
 
 test('an outfit has what other services show of a link to it', async () => {

@@ -13,7 +13,6 @@ import {
 } from '@opentelemetry/api';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { GraphQLError } from 'graphql';
-import type { StateSource } from '../../database/changes/snapshots.ts';
 import { HttpError } from '../../errors.ts';
 import { clientOf } from '../clients.ts';
 import { maxNameLength } from '../log.ts';
@@ -129,36 +128,4 @@ export function observeLookup(outcome: string): void {
   const span = trace.getActiveSpan();
   span?.addEvent('snapshot known');
   span?.setAttribute('gateway.cache', outcome);
-}
-
-/** One snapshot serves many requests: so it has a trace of its own, with links to and from their spans. */
-export function traceSnapshots(snapshots: StateSource, tracer: Tracer): StateSource {
-  const probes = new WeakMap<Promise<unknown>, Span>();
-  return {
-    changes: snapshots.changes,
-    next() {
-      const taken = context.with(ROOT_CONTEXT, () => snapshots.next());
-      const asker = trace.getActiveSpan();
-      if (!asker?.isRecording()) return taken;
-      const probe = probes.get(taken) ?? startProbe(taken, tracer);
-      probes.set(taken, probe);
-      probe.addLink({ context: asker.spanContext() });
-      asker.addLink({ context: probe.spanContext() });
-      return taken;
-    },
-  };
-}
-
-function startProbe(taken: Promise<unknown>, tracer: Tracer): Span {
-  const span = tracer.startSpan('snapshot probe', {
-    kind: SpanKind.CLIENT,
-    root: true,
-    attributes: {
-      'db.system.name': 'postgresql',
-      'db.operation.name': 'SELECT',
-      'db.query.summary': 'snapshot probe',
-    },
-  });
-  taken.catch(() => fail(span)).finally(() => span.end());
-  return span;
 }

@@ -14,6 +14,8 @@ import {
 } from '@opentelemetry/api';
 import {
   CompositePropagator,
+  loggingErrorHandler,
+  setGlobalErrorHandler,
   W3CBaggagePropagator,
   W3CTraceContextPropagator,
 } from '@opentelemetry/core';
@@ -31,9 +33,8 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { StateSource } from '../../database/changes/snapshots.ts';
 import { cut } from '../../errors.ts';
-import { followRequests, observeLookup, observeOperation, traceSnapshots } from './requests.ts';
+import { followRequests, observeLookup, observeOperation } from './requests.ts';
 import { observeStatement } from './statements.ts';
 import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
 
@@ -88,7 +89,7 @@ export class Tracing {
         .merge(detectResources({ detectors: [envDetector] })),
       // Buffers a bounded number of spans and drops the rest, so a collector that is down costs nothing.
       spanProcessors: (exporters.length > 0 ? exporters : [exporterKinds.otlp]).map(
-        (open) => new BatchSpanProcessor(open(config, log)),
+        (open) => new BatchSpanProcessor(open(config)),
       ),
     });
     const propagators = choose('OTEL_PROPAGATORS', config.propagators, propagatorKinds, warn);
@@ -98,8 +99,11 @@ export class Tracing {
     this.#tracer = this.#provider.getTracer('outfit-gateway', version);
     this.observeOperation = observeOperation(this.#tracer);
     this.observeStatement = observeStatement(this.#tracer);
-    // Of what the packages say from now on, failures are reported by the exporter itself.
-    const warnOfLoss = createLossWarning(log, 'the collector does not take all of them');
+    // Of what the packages say from now on, only lost traces are of interest.
+    const warnOfLoss = createLossWarning(log, endpointOf(config));
+    setGlobalErrorHandler((error) =>
+      warnOfLoss(typeof error === 'string' ? error : error.message || String(error.name)),
+    );
     const onWarning = (message: string, ...more: unknown[]) => {
       if (message.includes('Partial Success')) warnOfLoss(more.join(' '));
     };
@@ -112,10 +116,6 @@ export class Tracing {
     followRequests(app, this.#tracer);
   }
 
-  traceSnapshots(snapshots: StateSource): StateSource {
-    return traceSnapshots(snapshots, this.#tracer);
-  }
-
   /** Bound, since it is passed on as a function. */
   readonly traceUpstream = <Request extends UpstreamRequest>(upstream: Upstream<Request>) =>
     traceUpstream(upstream, this.#tracer);
@@ -123,6 +123,7 @@ export class Tracing {
   /** Exports the remaining spans, within a timeout. */
   async close(): Promise<void> {
     await Promise.race([this.#provider.shutdown().catch(() => {}), sleep(flushTimeout)]);
+    setGlobalErrorHandler(loggingErrorHandler());
     for (const global of [diag, trace, context, propagation]) global.disable();
   }
 }
@@ -133,12 +134,11 @@ const propagatorKinds = {
   none: () => [],
 };
 
+const endpointOf = ({ otlpEndpoint, otlpTracesEndpoint }: TracingConfig) =>
+  otlpTracesEndpoint ?? `${otlpEndpoint ?? 'http://localhost:4318'}/v1/traces`;
+
 const exporterKinds = {
-  otlp({ otlpEndpoint, otlpTracesEndpoint }: TracingConfig, log: Log) {
-    const base = otlpEndpoint ?? 'http://localhost:4318';
-    const url = otlpTracesEndpoint ?? `${base}/v1/traces`;
-    return warnOfFailures(new OTLPTraceExporter({ url }), otlpTracesEndpoint ?? base, log);
-  },
+  otlp: (config: TracingConfig): SpanExporter => new OTLPTraceExporter({ url: endpointOf(config) }),
   console: (): SpanExporter => new ConsoleSpanExporter(),
 };
 
@@ -159,25 +159,14 @@ function choose<Kind>(
   });
 }
 
-function warnOfFailures(exporter: SpanExporter, endpoint: string, log: Log): SpanExporter {
-  const warnOfLoss = createLossWarning(log, `${endpoint} does not take them`);
-  return {
-    export(spans, settle) {
-      exporter.export(spans, (result) => {
-        settle(result);
-        if (result.error) warnOfLoss(result.error.message || result.error.name);
-      });
-    },
-    forceFlush: async () => exporter.forceFlush?.(),
-    shutdown: () => exporter.shutdown(),
-  };
-}
-
-function createLossWarning(log: Log, why: string): (reason: string) => void {
+function createLossWarning(log: Log, endpoint: string): (reason: string) => void {
   let quietUntil = 0;
   return (reason) => {
     if (performance.now() < quietUntil) return;
     quietUntil = performance.now() + warningInterval;
-    log.warn({ reason: cut(reason, 200) }, `traces are lost: ${why}`);
+    log.warn(
+      { reason: cut(reason, 200) },
+      `traces are lost: ${endpoint} does not take all of them`,
+    );
   };
 }

@@ -10,7 +10,7 @@ import { style } from './style.ts';
 const styleHash = createHash('sha256').update(style).digest('base64');
 
 /** Headers of every page. Private: it may show the data of one viewer. */
-export function pageHeaders(mediaUrl: string): Readonly<Record<string, string>> {
+export function pageHeaders(mediaUrl: string, videoUrl: string): Readonly<Record<string, string>> {
   return {
     'Content-Type': 'text/html; charset=utf-8',
     'Cache-Control': 'private, no-cache',
@@ -18,6 +18,7 @@ export function pageHeaders(mediaUrl: string): Readonly<Record<string, string>> 
       "default-src 'none'",
       `style-src 'sha256-${styleHash}'`,
       `img-src 'self' data: ${new URL(mediaUrl).origin}`,
+      `media-src ${new URL(videoUrl).origin}`,
       "form-action 'self'",
       "base-uri 'none'",
       "frame-ancestors 'none'",

@@ -84,8 +84,8 @@ button:hover, a.step:hover, .top nav a:hover { background: var(--sunk) }
 .card:target { outline: 3px solid var(--accent) }
 .picture { position: relative; aspect-ratio: 4 / 5; background: var(--tint); overflow: hidden; display: grid; place-items: center }
 .picture > .hanger { width: 30%; height: 30%; color: var(--accent); opacity: .35; stroke-width: 1 }
-.picture > .color, .picture > a, .picture img { position: absolute; inset: 0; width: 100%; height: 100%; display: block }
-.picture img, .avatar img { object-fit: cover }
+.picture > .color, .picture > a, .picture :is(img, video) { position: absolute; inset: 0; width: 100%; height: 100%; display: block }
+.picture :is(img, video), .avatar img { object-fit: cover }
 /* Drawn by browsers on a picture that they cannot load, over their own sign for that. */
 .picture img::after, .avatar img::after { content: ''; position: absolute; inset: 0; background: var(--tint) url('${favicon}') center / 40% no-repeat }
 .picture a:focus-visible { outline-offset: -4px }

@@ -9,6 +9,7 @@ import {
   isEnumType,
   isListType,
   isNonNullType,
+  print,
   typeFromAST,
   valueFromAST,
 } from 'graphql';
@@ -30,7 +31,7 @@ export interface DocumentOptions {
   readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
   readonly config: DeprecationConfig &
-    Pick<Config, 'authCookies' | 'authUserClaim' | 'authWebhookUrl'>;
+    Pick<Config, 'authCookies' | 'authUserClaim' | 'authWebhookUrl' | 'privateOutfits'>;
 }
 
 interface Parts extends DocumentOptions {
@@ -103,13 +104,14 @@ function describeSecurity({
 }
 
 function describeRead(parts: Parts, route: Route): JsonSchema {
-  const { schema, schemas } = parts;
+  const { config, schema, schemas } = parts;
   const document = route.list ?? route.record;
   if (!document) throw new Error(`The path ${route.path} has neither a list nor a record.`);
   const body = route.list
     ? schemas.refer(route.name.replaceAll(/\W/g, ''), describePage(parts, route, route.list))
     : schemas.ofField(schemas.findField(document, 'record'));
   const headers = route.headers?.map((header) => header.split(':', 1)[0] ?? '');
+  const isForAll = config.privateOutfits === 'listed' && !/\bviewer/.test(print(document));
   return {
     ...describeOperation(parts, route, 'get', document, [
       route.description,
@@ -118,7 +120,8 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
       `Methods other than ${allowOf(route)} get 405.`,
       'The path without its last slash redirects here: with 301 for GET and HEAD, or else 308.',
     ]),
-    security: [{}, ...parts.security],
+    // Reading needs a credential only for what a viewer alone sees.
+    security: isForAll ? [] : [{}, ...parts.security],
     parameters: [
       ...describeParameters(schema, route, document, schemas),
       {

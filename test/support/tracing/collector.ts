@@ -11,7 +11,6 @@ export interface CollectedSpan {
   readonly name: string;
   readonly kind: number;
   readonly status: { readonly code?: number };
-  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly attributes: Record<string, unknown>;
 }
 
