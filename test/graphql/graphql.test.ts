@@ -1,7 +1,4 @@
-// What GraphQL answers, held against the REST records of the same database.
-
-import { readFileSync } from 'node:fs';
-import { buildSchema, lexicographicSortSchema, parse, print, printSchema, visit } from 'graphql';
+import { parse, print, printSchema, visit } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
@@ -217,11 +214,5 @@ describe('the schema', () => {
       },
     });
     expect(undescribed).toEqual([]);
-  });
-
-  test('the schema is printed in the committed schema.graphql', () => {
-    const file = new URL('../../docs/schema.graphql', import.meta.url);
-    const committed = buildSchema(readFileSync(file, 'utf8'));
-    expect(printSchema(committed)).toBe(printSchema(lexicographicSortSchema(schema)));
   });
 });

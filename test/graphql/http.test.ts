@@ -91,14 +91,6 @@ describe('methods', () => {
 });
 
 describe('bodies', () => {
-  test('bodies with an unknown operation are 400', async () => {
-    const payload = { query: `query A ${query}`, operationName: 'B' };
-    expectErrors(await post(payload, { accept: 'application/graphql-response+json' }), 400);
-    // To clients of the older media type, an error in the request may be a 200 with `errors`.
-    const response = await post(payload);
-    expectErrors(response, response.statusCode === 200 ? 200 : 400);
-  });
-
   test.each(['"id":"x"', '"documentId":null,"doc_id":1', '"__proto__":{"operationName":1}'])(
     'bodies with %s beside the query are read without it, as query strings are',
     async (others) => {
@@ -114,14 +106,6 @@ describe('bodies', () => {
       expect(response.json().errors[0].message).toContain(`Content-Encoding is "${encoding}"`);
     }
     expect((await post({ query }, { 'content-encoding': 'Identity' })).statusCode).toBe(200);
-  });
-
-  test('over the limit of 1 MiB are 413, whatever their type', async () => {
-    for (const type of ['application/json', 'multipart/form-data; boundary=x', 'text/plain']) {
-      const payload = { query, padding: 'x'.repeat(1_048_576) };
-      const response = await post(JSON.stringify(payload), { 'content-type': type });
-      expectErrors(response, 413);
-    }
   });
 
   test('bodies with a wrong Content-Length are 400', async () => {

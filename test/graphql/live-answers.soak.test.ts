@@ -247,13 +247,8 @@ describe('a viewer', () => {
 });
 
 describe('streams', () => {
-  test('streams come in by the same door', async () => {
-    const { base } = await open('PostgreSQL', {
-      RATE_LIMIT: '2/hour',
-      CORS_ORIGINS: 'https://app.test',
-    });
-    const bad = await openStream(base, list, { headers: { authorization: 'Bearer x' } });
-    expect(bad.response.statusCode).toBe(401);
+  test('streams have the headers of every answer', async () => {
+    const { base } = await open('PostgreSQL', { CORS_ORIGINS: 'https://app.test' });
     const headers = { origin: 'https://app.test', 'x-request-id': 'named' };
     const stream = await openStream(base, list, { headers });
     expect(stream.response.headers).toMatchObject({
@@ -263,9 +258,6 @@ describe('streams', () => {
       'x-content-type-options': 'nosniff',
       'x-request-id': 'named',
     });
-    const second = await openStream(base, list);
-    expect(second.response.statusCode).toBe(429);
-    expect(second.response.headers['content-type']).toMatch(/^application\/json/);
   });
 
   test('streams are refused above MAX_STREAMS, until one has been closed', async () => {

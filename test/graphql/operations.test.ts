@@ -10,7 +10,6 @@ import { baseOf, environmentOf, findFreePort, runServer, stop } from '../support
 import { keepLog, openGateway, useGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
 import { postGraphql } from '../support/http/graphql.ts';
-import { sendRaw } from '../support/http/raw-http.ts';
 import { openAcknowledged } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -126,18 +125,6 @@ describe('the log', () => {
       { status: 200, bytes: 0 },
     ]);
     for (const line of lines().slice(1)) expect(line).not.toHaveProperty('viewer');
-  });
-
-  test('the log has a line for bytes that are not a request, with the id in the answer', async () => {
-    const { app, lines } = await openLoggedGateway('debug');
-    const tooLong = `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`;
-    const answers = [await sendRaw(app, 'nonsense\r\n\r\n'), await sendRaw(app, tooLong)];
-    const ids = answers.map((answer) => /\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1]);
-    expect(new Set(ids).size).toBe(2);
-    expect(lines().filter(({ msg }) => msg === 'unreadable')).toMatchObject([
-      { level: 'info', requestId: ids[0], status: 400, code: 'HPE_INVALID_METHOD' },
-      { level: 'info', requestId: ids[1], status: 431, code: 'HPE_HEADER_OVERFLOW' },
-    ]);
   });
 
   test('the log has nothing about answers that are as they should be at info', async () => {

@@ -405,17 +405,6 @@ test('a client of another address gets the newest place of the one that holds th
     );
 });
 
-test('MAX_STREAMS and RATE_LIMIT hold for operations', async () => {
-  const { base } = await openForTest({ MAX_STREAMS: '1', RATE_LIMIT: '4/hour' });
-  const { subscribe, next: take } = await openAcknowledged(base);
-  subscribe('1', oneOutfit);
-  expect((await take()).type).toBe('next');
-  for (const code of ['TOO_MANY_STREAMS', 'TOO_MANY_STREAMS', 'TOO_MANY_REQUESTS']) {
-    subscribe(code, oneOutfit);
-    expect(await take()).toMatchObject({ id: code, payload: [{ extensions: { code } }] });
-  }
-});
-
 test('what a client has left is neither counted as a 503 nor logged', async () => {
   const metrics = new Metrics(gateway.database);
   const lines: string[] = [];

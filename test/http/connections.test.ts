@@ -8,7 +8,7 @@ import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { addressOf, countBlocked, lockOutfits, sendPart } from '../support/faults/clients.ts';
 import { keepLog, openForTest, useGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
-import { sendRaw } from '../support/http/raw-http.ts';
+import { sendRaw, statusesIn } from '../support/http/raw-http.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const log = keepLog();
@@ -23,8 +23,6 @@ beforeAll(async () => {
   ({ authorization } = (await signIn(1)) as { authorization: string });
 });
 
-const statusesIn = (answer: string) =>
-  [...answer.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
 const query = '{"query":"{ outfits { count } }"}';
 const json = `Content-Type: application/json\r\nContent-Length: ${query.length}\r\n`;
 

@@ -8,7 +8,8 @@ import { Metrics } from '../../src/observability/metrics.ts';
 import { addressOf, sendPart } from '../support/faults/clients.ts';
 import { keepLog, openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
-import { sendRaw } from '../support/http/raw-http.ts';
+import { postGraphql } from '../support/http/graphql.ts';
+import { sendRaw, statusesIn } from '../support/http/raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
@@ -17,8 +18,7 @@ const open = useGateway('PostgreSQL', rows);
 const off = { GRAPHQL_INTROSPECTION: 'off', GRAPHIQL: 'off' };
 const closed = useGateway('PostgreSQL', rows, off);
 
-const post = ({ app }: TestGateway, payload: object): Promise<LightMyRequestResponse> =>
-  app.inject({ method: 'POST', url: '/graphql', payload });
+const post = ({ app }: TestGateway, payload: object) => postGraphql(app, payload);
 const cop = (gateway: TestGateway, query: string) => post(gateway, { query, operationName: 'cop' });
 const send = (options: InjectOptions) => open.app.inject({ url: '/graphql', ...options });
 
@@ -31,12 +31,6 @@ function expectRefused(response: LightMyRequestResponse, status: number): void {
 // Its other checks are those of limits.test.ts, http.test.ts and graphiql.test.ts: aliases, directives, repeated fields,
 // batches, mutations by GET, GraphiQL.
 describe('the checks of graphql-cop', () => {
-  test('circular query by introspection: lists of types in lists of types are refused', async () => {
-    const query =
-      'query cop { __schema { types { fields { type { fields { type { fields { type { fields { type { name } } } } } } } } } } }';
-    expect((await cop(open, query)).json()).not.toHaveProperty('data');
-  });
-
   test.each<[string, object?]>([
     ['{ __schema { directive } outfit { count } }'],
     ['{ outfit(idd: 1) { titel } }'],
@@ -155,14 +149,6 @@ describe('every answer has the security headers', () => {
     expect(response.headers).toMatchObject(expected);
   });
 
-  test('a path that does not exist is a 404, whatever the body', async () => {
-    for (const type of ['application/json', 'nonsense']) {
-      const headers = { 'content-type': type };
-      const response = await send({ method: 'POST', url: '/nope', headers, payload: '{' });
-      expect(response.body).toBe('{"detail":"Not found."}');
-    }
-  });
-
   test.each(['nonsense\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`])(
     'also one to bytes that are no request',
     async (bytes) => {
@@ -202,8 +188,6 @@ describe('more than 2,000 header lines', () => {
 describe('bytes that are not a request', () => {
   const page = (number: number) =>
     `GET /api/outfits/?page=${number} HTTP/1.1\r\nHost: shop.test\r\n\r\n`;
-  const statusesIn = (answer: string) =>
-    [...answer.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
 
   test('bytes that are not a request do not take the place of the answers to requests before them', async () => {
     // Read anew, so that the answers are not there yet when the bytes come.

@@ -3,7 +3,7 @@ import { defineConfig, mergeConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 const files = [
-  ...['graphql/answer-cache', 'graphql/differential', 'http/fuzz'],
+  ...['graphql/answer-cache', 'graphql/differential'],
   ...['outfits/counts', 'outfits/dependencies', 'legacy/verify'],
   // Their twins on the embedded database.
   ...['admission/rate-limit', 'database/migrations', 'outfits/filters', 'outfits/likers'],

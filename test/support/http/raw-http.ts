@@ -4,6 +4,10 @@ import { setImmediate } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { portOf } from './listen.ts';
 
+/** The statuses of all answers in it. */
+export const statusesIn = (answer: string) =>
+  [...answer.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
+
 /**
  * Sends bytes, given as latin1, to a gateway and gives all that it answers until it closes.
  * @param parts sent one after the other, in packets of their own
