@@ -1,7 +1,7 @@
 // Two listings, brought together record by record: what only one side has, and whether a page is sorted.
 import { describe, expect, test } from 'vitest';
-import type { PageRecord } from '../../src/legacy/compare/listing-page.ts';
-import { Alignment, checkOrder } from '../../src/legacy/verify/alignment.ts';
+import { checkOrder, type PageRecord } from '../../src/legacy/compare/listing-page.ts';
+import { Alignment } from '../../src/legacy/verify/alignment.ts';
 
 const pageSize = 100;
 

@@ -8,7 +8,7 @@ import { simplifyOrdering } from '../../outfits/ordering.ts';
 import { type Bases, DocumentComparison, showBoth } from './compare-documents.ts';
 import { type ComparedTarget, compareHeaders, comparePreflights } from './compare-headers.ts';
 import { type Difference, Findings } from './difference.ts';
-import { fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
+import { checkOrder, fieldOf, nameTies, readListingPage, readOrdering } from './listing-page.ts';
 
 /** With different statuses nothing else is compared; of OPTIONS only the keys, since the texts describe a service. */
 export function compareAnswers(
@@ -146,13 +146,8 @@ function isUnknownOrdering(
 /** Whether a page is newest first: otherwise the source does sort by the ordering. */
 function isInDefaultOrder(answer: Answer): boolean {
   const { records } = readListingPage(answer, 'created') ?? {};
-  const moments = records?.map(({ key }) => (typeof key === 'bigint' ? key : undefined));
-  return (
-    moments?.every((moment, index) => {
-      const before = moments[index - 1];
-      return moment !== undefined && (before === undefined || moment <= before);
-    }) ?? false
-  );
+  const areDated = records?.every(({ key }) => typeof key === 'bigint') ?? false;
+  return areDated && checkOrder(records ?? [], '').misplaced === undefined;
 }
 
 interface JsonText {

@@ -127,3 +127,25 @@ function areTied(theirs: PageAnswer, ours: PageAnswer, field: string): boolean {
     return other === undefined ? key === first || key === last : other === key;
   });
 }
+
+/** What of an order is wrong on a page: two records by their ids, the first of which must come behind the other. */
+export interface PageOrder {
+  readonly misplaced: readonly [string, string] | undefined;
+  /** Whether records with the same value come in another order than that of their ids. */
+  readonly isTieOpen: boolean;
+}
+
+/** @param name the ordering, such as `-like_count`; empty: newest first */
+export function checkOrder(records: readonly PageRecord[], name: string): PageOrder {
+  const isDescending = name === '' || name.startsWith('-');
+  let isTieOpen = false;
+  for (const [index, record] of records.entries()) {
+    const before = records[index - 1];
+    if (!before) continue;
+    const [first, second] = isDescending ? [record, before] : [before, record];
+    if (typeof first.key !== 'bigint' || typeof second.key !== 'bigint') continue;
+    if (first.key > second.key) return { misplaced: [before.id, record.id], isTieOpen };
+    if (first.key === second.key) isTieOpen ||= Number(first.id) > Number(second.id);
+  }
+  return { misplaced: undefined, isTieOpen };
+}

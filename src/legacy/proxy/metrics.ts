@@ -29,6 +29,8 @@ export class LegacyMetrics {
 
   constructor(registry: Registry | undefined) {
     const registers = registry ? [registry] : [];
+    const counter = (name: string, help: string, ...labelNames: string[]) =>
+      new Counter({ name: `gateway_legacy_${name}_total`, help, labelNames, registers });
     this.#requests = new Histogram({
       name: 'gateway_legacy_request_duration_seconds',
       help: 'Time that the old service took to begin its answer, or to fail.',
@@ -36,24 +38,21 @@ export class LegacyMetrics {
       buckets,
       registers,
     });
-    this.#comparisons = new Counter({
-      name: 'gateway_legacy_comparisons_total',
-      help: 'Answers of the old service that were compared with those of this gateway.',
-      labelNames: ['outcome'],
-      registers,
-    });
-    this.#differences = new Counter({
-      name: 'gateway_legacy_differences_total',
-      help: 'What differed, each kind once for a comparison.',
-      labelNames: ['kind', 'route', 'client', 'accepted'],
-      registers,
-    });
-    this.#paths = new Counter({
-      name: 'gateway_legacy_paths_total',
-      help: 'Requests for paths that only the old service serves; at most 50 paths, and other.',
-      labelNames: ['path'],
-      registers,
-    });
+    this.#comparisons = counter(
+      'comparisons',
+      'Answers of the old service that were compared with those of this gateway.',
+      'outcome',
+    );
+    this.#differences = counter(
+      'differences',
+      'What differed, each kind once for a comparison.',
+      ...['kind', 'route', 'client', 'accepted'],
+    );
+    this.#paths = counter(
+      'paths',
+      'Requests for paths that only the old service serves; at most 50 paths, and other.',
+      'path',
+    );
   }
 
   /** @param result `answered`, `left`, or the code of the error @param seconds to the head */

@@ -97,37 +97,19 @@ function decodeEscapes(text: string): string {
   );
 }
 
-// The names of nginx, Caddy, Traefik, Fastify and pino, Apache, AWS and others, the most specific first.
-const requestLines = ['request', 'request_line', 'requestline'];
-const methods = [
-  'method',
-  'request_method',
-  'requestmethod',
-  'http_method',
-  'httpmethod',
-  'clientrequestmethod',
-  'http.request.method',
-  'verb',
-  'cs-method',
-];
-const targets = [
-  'request_uri',
-  'requesturi',
-  'clientrequesturi',
-  'url.original',
-  'requestpath',
-  'requesturl',
-  'uri',
-  'url',
-  'originalurl',
-  'target',
-  'path',
-  'request_path',
-  'url.path',
-];
-const queries = ['query', 'query_string', 'querystring', 'args', 'request_query', 'url.query'];
-const lines = ['log', 'message', 'msg'];
-const holders = ['request', 'req', 'http', 'httprequest', 'properties'];
+/** Names of fields in lower case, without separators, the most specific first. */
+const names = (text: string) => text.split(' ');
+// Of nginx, Caddy, Traefik, Fastify and pino, Apache, AWS and others.
+const requestLines = names('request requestline');
+const methods = names(
+  'method requestmethod httpmethod clientrequestmethod httprequestmethod verb csmethod',
+);
+const targets = names(
+  'requesturi clientrequesturi urloriginal requestpath requesturl uri url originalurl target path urlpath',
+);
+const queries = names('query querystring args requestquery urlquery');
+const lines = names('log message msg');
+const holders = names('request req http httprequest properties');
 
 function parseJsonLine(text: string): LoggedRequest | undefined {
   let value: unknown;
@@ -164,8 +146,10 @@ function requestOf(fields: ReadonlyMap<string, unknown>): LoggedRequest | undefi
   return toRequest(method.toUpperCase(), toBytes(asked));
 }
 
+const normalize = (name: string) => name.toLowerCase().replace(/[._-]/g, '');
+
 function toFields(value: unknown): ReadonlyMap<string, unknown> {
-  return new Map(Object.entries(Object(value)).map(([name, field]) => [name.toLowerCase(), field]));
+  return new Map(Object.entries(Object(value)).map(([name, field]) => [normalize(name), field]));
 }
 
 const toBytes = (text: string) => Buffer.from(text).toString('latin1');

@@ -4,12 +4,13 @@ import type { IdSet } from '../../old-listing/id-set.ts';
 import { createEndWatch } from '../../old-listing/listing.ts';
 import type { Difference } from '../compare/difference.ts';
 import {
+  checkOrder,
   type ListingPage,
   type PageRecord,
   readListingPage,
   withoutRecordLists,
 } from '../compare/listing-page.ts';
-import { Alignment, checkOrder, type Moved, type Side, toNumber } from './alignment.ts';
+import { Alignment, type Moved, type Side, toNumber } from './alignment.ts';
 import type { Checker } from './checker.ts';
 import {
   type ComparedRequest,
