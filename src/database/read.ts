@@ -61,15 +61,6 @@ export const exactTypes: pg.CustomTypesConfig = {
     type === int8 ? BigInt : pg.types.getTypeParser(type, format as 'text'),
 };
 
-const texts = new Map<string, string>();
-
-/** Memoizes the text of a statement, since V8 hashes each new string at a look-up. @param key one of few values */
-export function memoizeText(key: string, build: () => string): string {
-  const text = texts.get(key) ?? build();
-  texts.set(key, text);
-  return text;
-}
-
 const names = new Map<string, string>();
 /** Number of times that all names were replaced. */
 let generation = 0;

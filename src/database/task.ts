@@ -1,45 +1,10 @@
 // Tasks: work with a time limit that requests share, cancelled when all of them have disconnected.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setMaxListeners } from 'node:events';
 import { HttpError, timedOut } from '../errors.ts';
 import { httpErrorFor } from './errors.ts';
 import type { Origin } from './fair-queue.ts';
 import type { DependencyTracker, Source } from './read.ts';
-
-/** The part of `AbortSignal` that waiting for a connection or a slot needs. */
-export interface StopSignal {
-  readonly aborted: boolean;
-  readonly reason: Error;
-  throwIfAborted(): void;
-  addEventListener(type: 'abort', listener: () => void, options?: { readonly once: true }): void;
-  removeEventListener(type: 'abort', listener: () => void): void;
-}
-
-/** A light AbortController: that of Node.js took a twentieth of the processor time of reading one page. */
-export class Stop implements StopSignal {
-  aborted = false;
-  reason!: Error;
-  readonly #listeners = new Set<() => void>();
-
-  abort(reason: Error): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.reason = reason;
-    for (const listener of this.#listeners) listener();
-    this.#listeners.clear();
-  }
-
-  throwIfAborted(): void {
-    if (this.aborted) throw this.reason;
-  }
-
-  addEventListener(_type: 'abort', listener: () => void): void {
-    this.#listeners.add(listener);
-  }
-
-  removeEventListener(_type: 'abort', listener: () => void): void {
-    this.#listeners.delete(listener);
-  }
-}
 
 /** A request that waits for a task. Its signal may be created lazily. */
 export interface Caller {
@@ -60,7 +25,7 @@ export type StartTask = <Result>(
 ) => SharedTask<Result>;
 
 export interface TaskScope extends Origin {
-  readonly signal: StopSignal;
+  readonly signal: AbortSignal;
   /** Whether one of its statements has used the lane of expensive statements. */
   isExpensive: boolean;
   /** Fields that are executed for each of its objects. */
@@ -107,7 +72,7 @@ export async function keepTaskScope<Result>(work: () => Promise<Result>): Promis
   }
 }
 
-function createScope(sender: string, signal: StopSignal, reads?: Reads): TaskScope {
+function createScope(sender: string, signal: AbortSignal, reads?: Reads): TaskScope {
   return {
     signal,
     sender,
@@ -122,7 +87,9 @@ function createScope(sender: string, signal: StopSignal, reads?: Reads): TaskSco
 
 /** Runs work that belongs to no request, but whose reads through Prisma go to this source. */
 export function readFrom<Result>(source: Source, work: () => Promise<Result>): Promise<Result> {
-  return keepTaskScope(() => scopes.run(createScope('gateway', new Stop(), { source }), work));
+  return keepTaskScope(() =>
+    scopes.run(createScope('gateway', new AbortController().signal, { source }), work),
+  );
 }
 
 /** The reads of the current task, if there is one, from now on. */
@@ -143,14 +110,17 @@ export function currentTask(): TaskScope | undefined {
 
 /** Work that requests wait for. When the last one has left, or the work has ended, running statements are cancelled. */
 export class SharedTask<Result> {
-  readonly #stop = new Stop();
+  readonly #stop = new AbortController();
   readonly #result: Promise<Result>;
   readonly #limit: number;
   #waiting = 0;
 
   /** @param limit most milliseconds that a request waits */
   constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
-    const scope = createScope(sender, this.#stop);
+    const { signal } = this.#stop;
+    // Each statement that waits for a connection listens.
+    setMaxListeners(0, signal);
+    const scope = createScope(sender, signal);
     this.#limit = limit;
     users++;
     this.#result = scopes
@@ -167,7 +137,7 @@ export class SharedTask<Result> {
   }
 
   get isStopped(): boolean {
-    return this.#stop.aborted;
+    return this.#stop.signal.aborted;
   }
 
   onEnd(callback: () => void): void {

@@ -82,20 +82,6 @@ export function compareKeys(a: SortKey, b: SortKey): number {
   return a.value === b.value ? a.id - b.id : a.value < b.value ? -1 : 1;
 }
 
-/** The adjacent position of `key`, one step towards an end of the list; undefined: there is none. */
-export function stepBack(
-  { field, direction }: Ordering,
-  { value, id }: SortKey,
-  towards: 'start' | 'end',
-): SortKey | undefined {
-  const step = (direction === 'asc') === (towards === 'start') ? -1 : 1;
-  if (((id + step) | 0) === id + step) return { value, id: id + step };
-  // After the last id comes the next value; a sort key by id alone has none.
-  const next = value + BigInt(step);
-  if (field === 'id' || BigInt.asIntN(64, next) !== next) return undefined;
-  return { value: next, id: -id - 1 };
-}
-
 /** Of the longest cursor, in base64. */
 const maxCursorLength = 60;
 const pattern = /^(created|id|likes|modified):(-?\d{1,19}):(-?\d{1,10})$/;

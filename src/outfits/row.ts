@@ -3,6 +3,9 @@
 import type { Outfit, User } from '../generated/prisma/client.ts';
 import { type Ordering, orderBy } from './ordering.ts';
 
+/** The range of ids and of numbers of likes. */
+export const int4 = { min: -2_147_483_648, max: 2_147_483_647 } as const;
+
 /** Column and SQL type of each field of a model. A field added to schema.prisma does not compile until it is here. */
 export type Columns<Row> = Readonly<Record<keyof Row, readonly [column: string, type: string]>>;
 

@@ -145,11 +145,12 @@ function read(
   const show = (rows: readonly Outfit[], ...more: unknown[]) =>
     textOf([more, rows.map((row) => [row, data.names[row.userId]])]);
   const slice = (request: KeysetPageRequest) => {
-    const { after, before } = request;
+    const { after, before, isClosed } = request;
+    const least = isClosed ? 0 : 1;
     const all = list.filter(
       (outfit) =>
-        (!after || compare(keyOf(outfit), after) > 0) &&
-        (!before || compare(keyOf(outfit), before) < 0),
+        (!after || Math.sign(compare(keyOf(outfit), after)) >= least) &&
+        (!before || Math.sign(compare(before, keyOf(outfit))) >= least),
     );
     return request.from === 'start'
       ? all.slice(0, request.limit)

@@ -777,7 +777,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await count()).toBe(before - 1);
       // As if these fields had been added to the model since.
       await gateway.database.pool.query(
-        `UPDATE idempotency_keys SET answer = answer - '{quality,backgroundColor}'::text[]
+        `UPDATE idempotency_keys SET answer = answer #- '{outfit,quality}' #- '{outfit,background_color}'
          WHERE key = 'first'`,
       );
       const old = await post({ image_key: image, title: 'Once' }, headers);

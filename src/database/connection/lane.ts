@@ -1,7 +1,6 @@
 // Bulkhead: a concurrency limit for one class of statements or requests, with a bounded, fair queue.
 import { type HttpError, overloaded } from '../../errors.ts';
 import { FairQueue, type Origin } from '../fair-queue.ts';
-import type { StopSignal } from '../task.ts';
 
 export interface LaneLimits {
   readonly slots: number;
@@ -45,7 +44,7 @@ export class Lane {
   }
 
   /** Acquires a slot: undefined when one was free, else a promise. @throws HttpError 503, or `signal.reason` */
-  enter(origin: Origin, signal?: StopSignal): Promise<void> | undefined {
+  enter(origin: Origin, signal?: AbortSignal): Promise<void> | undefined {
     // No request waits for the result of a stopped task.
     signal?.throwIfAborted();
     if (this.running < this.limits.slots && this.#isWithinLimits(origin)) {
@@ -67,7 +66,7 @@ export class Lane {
     }
   }
 
-  async #wait(origin: Origin, signal: StopSignal | undefined): Promise<void> {
+  async #wait(origin: Origin, signal: AbortSignal | undefined): Promise<void> {
     const { maxWait } = this.limits;
     if (this.isFull()) {
       const evicted = this.#queue.evictFor(origin);

@@ -6,7 +6,7 @@ import { tooExpensive } from '../../errors.ts';
 import { deadlockDetected, isPreparedNameError, isTimeLimit, sqlStateOf } from '../errors.ts';
 import type { Origin } from '../fair-queue.ts';
 import { type Access, renewName } from '../read.ts';
-import { currentTask, type StopSignal } from '../task.ts';
+import { currentTask } from '../task.ts';
 import { Lane, type LaneState } from './lane.ts';
 import { type ObserveStatement, observedClient } from './observe.ts';
 import { type ServerWatch, serverIdentity } from './server-watch.ts';
@@ -246,7 +246,7 @@ export class TaskPool extends pg.Pool {
     return undefined;
   }
 
-  #acquire(origin: Origin, signal: StopSignal | undefined, callback: OnConnect): void {
+  #acquire(origin: Origin, signal: AbortSignal | undefined, callback: OnConnect): void {
     const fail = (error: Error | undefined) => callback(error, undefined, () => {});
     if (signal?.aborted) {
       fail(signal.reason);
@@ -260,7 +260,7 @@ export class TaskPool extends pg.Pool {
   }
 
   /** Takes an idle connection or opens one: the lane has a slot for it. */
-  #open(origin: Origin, signal: StopSignal | undefined, begin: number, callback: OnConnect): void {
+  #open(origin: Origin, signal: AbortSignal | undefined, begin: number, callback: OnConnect): void {
     const fail = () => callback(signal?.reason, undefined, () => {});
     if (signal?.aborted) {
       this.#all.leave(origin);
@@ -320,7 +320,7 @@ async function inLane<Result>(lane: Lane, work: () => Promise<Result>): Promise<
 }
 
 /** Cuts the connection when the task is stopped. @returns function that ends this */
-function cutOnStop(client: pg.PoolClient, signal: StopSignal): () => void {
+function cutOnStop(client: pg.PoolClient, signal: AbortSignal): () => void {
   let timer: NodeJS.Timeout | undefined;
   const cut = () => client.connection.stream.destroy(signal.reason);
   const cutLater = () => {

@@ -193,9 +193,6 @@ export interface StandbyState {
   readonly replayed: bigint;
   /** Timeline of the replayed position; possibly an older one. */
   readonly timeline: number;
-  /** Bytes of a page and of a segment file of the log. */
-  readonly pageSize: bigint;
-  readonly fileSize: bigint;
 }
 
 // The timeline is read after the position, so that a position is never assigned an older timeline than its own.
@@ -208,9 +205,7 @@ const statement = {
         (SELECT min_recovery_end_timeline FROM pg_control_recovery()),
         (SELECT received_tli FROM pg_stat_wal_receiver)
       ) AS timeline,
-      (SELECT system_identifier FROM pg_control_system())::text AS system,
-      current_setting('wal_block_size')::bigint AS "pageSize",
-      pg_size_bytes(current_setting('wal_segment_size')) AS "fileSize"`,
+      (SELECT system_identifier FROM pg_control_system())::text AS system`,
   types: exactTypes,
 };
 
@@ -221,16 +216,10 @@ async function readState(client: pg.ClientBase): Promise<StandbyState> {
   return row;
 }
 
+/** The shortest record of a commit, in bytes: a shorter part of the log has none, such as the header of a page. */
+const shortestCommit = 40n;
+
 /** Whether every commit before this position of the primary's log is replayed. */
 function isAtOrPast(state: StandbyState, { timeline, bytes }: LogPosition): boolean {
-  return state.timeline === timeline && state.replayed >= endOf(bytes, state);
-}
-
-const pageHeader = 24n;
-const fileHeader = 40n;
-
-/** At the start of a page, a primary reports the position after the page header, and a standby the one before it. */
-function endOf(bytes: bigint, { pageSize, fileSize }: StandbyState): bigint {
-  if (bytes % fileSize === fileHeader) return bytes - fileHeader;
-  return bytes % pageSize === pageHeader ? bytes - pageHeader : bytes;
+  return state.timeline === timeline && state.replayed + shortestCommit > bytes;
 }

@@ -1,6 +1,6 @@
 // Loader of single outfits: one statement for all ids that a step of a request needs.
 // In SQL, since likes and the user are joined: Prisma would send three statements, of three moments.
-import { memoizeText, type ReadRows } from '../../database/read.ts';
+import type { ReadRows } from '../../database/read.ts';
 import { createValues, type Values } from '../filter.ts';
 import { type FlatRow, joinedRow, rowColumns, rowOf, userColumns } from '../row.ts';
 import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
@@ -14,11 +14,7 @@ export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
     outfits: createLoader(async (ids) => {
       const { list, add } = createValues();
       const condition = `s.id ${among(ids, add)} AND ${visibleOf(visibility, viewerOf(visibility, add))}`;
-      const statement = memoizeText(
-        `outfits ${condition}`,
-        () =>
-          `SELECT ${rowColumns} FROM (SELECT * FROM outfits s WHERE ${condition}) o ${joinedRow}`,
-      );
+      const statement = `SELECT ${rowColumns} FROM (SELECT * FROM outfits s WHERE ${condition}) o ${joinedRow}`;
       const dependencies = (rows: readonly FlatRow[]) => dependenciesOfRecords(ids, rows);
       return (await read<FlatRow>(statement, list, { dependencies })).map(rowOf);
     }),

@@ -1,6 +1,6 @@
 // SQL of lists: numbered pages, keyset pages and counts, of one list or of the lists of several users (filters.md).
 // In SQL: exact counts and pages at any depth, by buckets and row values, which Prisma cannot express.
-import { type Access, memoizeText } from '../../database/read.ts';
+import type { Access } from '../../database/read.ts';
 import {
   accessOf,
   conditionsOf,
@@ -20,10 +20,9 @@ import {
   orderBy,
   reverse,
   type SortKey,
-  stepBack,
   tableOf,
 } from '../ordering.ts';
-import { joinedRow, placedTables, rowColumns, rowSource } from '../row.ts';
+import { int4, joinedRow, placedTables, rowColumns, rowSource } from '../row.ts';
 import { segmentsOf, type Visibility, viewerOf, visibleOf } from '../visibility.ts';
 
 /** Which outfits a list contains. */
@@ -47,6 +46,8 @@ export interface KeysetPageRequest {
   readonly ordering: Ordering;
   readonly after?: SortKey | undefined;
   readonly before?: SortKey | undefined;
+  /** Whether a row at one of these positions is among them. */
+  readonly isClosed?: true;
   /** Most outfits to read, at most `maxRows`. */
   readonly limit: number;
   /** Which end of the range to read from. */
@@ -78,10 +79,6 @@ interface Parts extends Scope, Values {
   readonly owners: string | undefined;
   /** The SQL expression of the id of the user who owns the outfits of a list; undefined: all users. */
   readonly owner: string | undefined;
-  /** Set when the filter is a range of one field; its ends are placeholders. */
-  readonly range:
-    | { field: OrderingField; from: string | undefined; below: string | undefined }
-    | undefined;
 }
 
 function partsOf(scope: Scope): Parts {
@@ -89,8 +86,13 @@ function partsOf(scope: Scope): Parts {
   const values = createValues();
   const owners = users && ownersIn(users, values.add);
   const viewer = viewerOf(visibility, values.add);
-  const owner = owners && !filter.liked ? 'owner.id' : undefined;
-  return { ...scope, ...values, viewer, owners, owner, range: undefined };
+  return {
+    ...scope,
+    ...values,
+    viewer,
+    owners,
+    owner: filter.liked ? undefined : owners && 'owner.id',
+  };
 }
 
 /** FROM item with the owners of lists. Not unnest for one: PostgreSQL would replan each time. */
@@ -99,22 +101,7 @@ export function ownersIn(ids: readonly number[], add: Values['add']): string {
   return `${table} AS owner (id)`;
 }
 
-/** The same for a list that is read by the counts. */
-function countedPartsOf(scope: Scope): Parts {
-  const parts = partsOf(scope);
-  const range = rangeOf(scope.filter);
-  if (!range) return parts;
-  const [from, below] = [range.from, range.below].map((end) =>
-    end === undefined ? undefined : parts.add(end),
-  );
-  return { ...parts, range: { field: range.field, from, below } };
-}
-
-/** A prepared statement, built at its first use. @param key what its text depends on besides the scope */
-function prepared(parts: Parts, key: string, build: () => string): Statement {
-  const { visibility, owners = '', range, list } = parts;
-  const ends = range ? `${range.field} ${range.from} ${range.below}` : '';
-  const text = memoizeText(`${key} ${visibility.private} ${owners} ${ends}`, build);
+function prepared({ list }: Parts, text: string): Statement {
   return { text, values: list, planForValues: false, access: 'bounded' };
 }
 
@@ -129,17 +116,13 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
   const { ordering, offset, pageSize } = request;
   const skip = offset === 'last' ? null : offset;
   const limit = rangeLimit(pageSize);
-  if (!isCounted(scope, ordering)) {
-    const parts = partsOf(scope);
-    return planned(parts, filteredPage(parts, ordering, [parts.add(skip), parts.add(pageSize)]));
-  }
+  const parts = partsOf(scope);
+  const slice = [parts.add(skip), parts.add(pageSize)] as const;
+  if (!isCounted(scope, ordering)) return planned(parts, filteredPage(parts, ordering, slice));
   // Within the first rows, to walk the index is faster than a seek by the counts.
   const isNear = isPlain(scope) && skip !== null && skip + pageSize <= limit;
   const buildPage = isNear ? nearPage : scope.users ? userPage : countedPage;
-  const key = `page ${isNear} ${limit} ${ordering.field} ${ordering.direction}`;
-  const parts = countedPartsOf(scope);
-  const slice = [parts.add(skip), parts.add(pageSize)] as const;
-  return prepared(parts, key, () => buildPage(parts, ordering, slice, limit));
+  return prepared(parts, buildPage(parts, ordering, slice, limit));
 }
 
 /** Whether it is the unfiltered list of all users. */
@@ -259,25 +242,27 @@ function walksOf(
 const seesAll = ({ visibility }: Parts) => visibility.private === 'all';
 
 /**
- * The `count` of a list, and `preceding`: the outfits below its range. `own` is the number of the viewer's private outfits. OFFSET 0 keeps functions from repeated calls, and
- * outfits are named first, so that tables are locked in the order of TRUNCATE.
+ * The `count` of a list, and `preceding`: the outfits below its range. `own` is the number of the viewer's private outfits.
+ * OFFSET 0 keeps functions from repeated calls, and outfits are named first, so that tables are locked in the order of
+ * TRUNCATE.
  */
 function countedTotal(
   parts: Parts,
   own = `(SELECT count(*) FROM outfits s WHERE s.user_id = ${parts.viewer} AND s.private)`,
 ): string {
-  const { visibility, viewer, owner, range } = parts;
+  const { visibility, viewer, owner, filter, add } = parts;
   if (owner) {
     return `SELECT count(*)::int AS count FROM outfits s WHERE s.user_id = ${owner} AND ${visibleOf(visibility, viewer, owner)}`;
   }
   const whole = `count_outfits(${seesAll(parts)})${visibility.private === 'own' ? ` + ${own}` : ''}`;
+  const range = rangeOf(filter);
   if (!range) return `SELECT (${whole})::int AS count, 0 AS preceding OFFSET 0`;
-  const rank = (end: string) => rankOf(parts, range.field, end);
+  const { field, from, below } = range;
   return `
     SELECT preceding, greatest(reached - preceding, 0)::int AS count
     FROM (
-      SELECT ${range.from ? rank(range.from) : '0::bigint'} AS preceding,
-        ${range.below ? rank(range.below) : whole} AS reached
+      SELECT ${from === undefined ? '0::bigint' : rankOf(parts, field, add(from))} AS preceding,
+        ${below === undefined ? whole : rankOf(parts, field, add(below))} AS reached
       OFFSET 0
     ) ends`;
 }
@@ -333,13 +318,12 @@ function conditionsFor({ visibility, viewer, owner, filter, add }: Parts): strin
 }
 
 export function countStatement(scope: Scope): Statement {
-  const isFiltered = !isCounted(scope);
-  const parts = isFiltered ? partsOf(scope) : countedPartsOf(scope);
+  const parts = partsOf(scope);
   const { owners, filter } = parts;
   const countOf = (total: string) => `
     SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count
     FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}(${total}) total`;
-  if (!isFiltered) return prepared(parts, 'count', () => countOf(countedTotal(parts)));
+  if (isCounted(scope)) return prepared(parts, countOf(countedTotal(parts)));
   const conditions = conditionsFor(parts).join(' AND ');
   const found = `SELECT count(*)::int AS count FROM ${sourceOf(filter)} WHERE ${conditions}`;
   return planned(parts, countOf(found));
@@ -348,15 +332,14 @@ export function countStatement(scope: Scope): Statement {
 /** The sum of the likes of each user, by the index of their likes. */
 export function likesStatement(scope: Scope): Statement {
   const parts = partsOf(scope);
-  const isVisible = visibleOf(scope.visibility, parts.viewer, 'owner.id');
   return prepared(
     parts,
-    'likes',
-    () => `
+    `
     SELECT owner.id AS "ownerId", likes
     FROM ${parts.owners} CROSS JOIN LATERAL (
-      SELECT least(coalesce(sum(s.likes), 0), 2147483647)::int AS likes
-      FROM outfit_like_counts s WHERE s.user_id = owner.id AND ${isVisible}
+      SELECT least(coalesce(sum(s.likes), 0), ${int4.max})::int AS likes
+      FROM outfit_like_counts s
+      WHERE s.user_id = owner.id AND ${visibleOf(scope.visibility, parts.viewer, 'owner.id')}
     ) total`,
   );
 }
@@ -375,27 +358,20 @@ export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statem
 }
 
 function keysetStatement(scope: Scope, request: KeysetPageRequest): Statement {
-  const { ordering, after, before, limit, from } = request;
+  const { ordering, after, before, isClosed, limit, from } = request;
   // The index ranges are limited to `maxRows`: a larger page would skip rows beyond them.
   if (limit > maxRows) throw new RangeError(`A page has at most ${maxRows} rows, not ${limit}.`);
   const parts = partsOf(scope);
   const { filter, owners, add } = parts;
   const reading = from === 'start' ? ordering : reverse(ordering);
   const [beyond, short] = ordering.direction === 'asc' ? ['>', '<'] : ['<', '>'];
+  const equal = isClosed ? '=' : '';
   const bounds = [
-    ...(after ? [boundOf(ordering, beyond, after, add)] : []),
-    ...(before ? [boundOf(ordering, short, before, add)] : []),
+    ...(after ? [boundOf(ordering, beyond + equal, after, add)] : []),
+    ...(before ? [boundOf(ordering, short + equal, before, add)] : []),
   ];
   const slice = `LIMIT ${add(limit)}::int`;
   const rows = rangeLimit(limit);
-  const walk = () => `
-    SELECT ${rowColumns}
-    FROM ${owners ? `${owners} CROSS JOIN ` : ''}${rowSource(reading, rangesOf(parts, reading, rows, bounds), slice)}
-    ORDER BY ${orderBy(reading)}`;
-  if (Object.keys(filter).length === 0) {
-    const key = `range ${rows} ${reading.field} ${reading.direction} ${bounds.join()}`;
-    return prepared(parts, key, walk);
-  }
   if (!parts.owner && isSelective(filter)) {
     return planned(
       parts,
@@ -410,7 +386,12 @@ function keysetStatement(scope: Scope, request: KeysetPageRequest): Statement {
     ORDER BY ${orderBy(reading)}`,
     );
   }
-  const statement = planned(parts, walk());
+  const walk = `
+    SELECT ${rowColumns}
+    FROM ${owners ? `${owners} CROSS JOIN ` : ''}${rowSource(reading, rangesOf(parts, reading, rows, bounds), slice)}
+    ORDER BY ${orderBy(reading)}`;
+  if (Object.keys(filter).length === 0) return prepared(parts, walk);
+  const statement = planned(parts, walk);
   // A walk stops as soon as the page is full, so it gets a trial.
   return statement.access === 'scan' ? { ...statement, access: 'unbounded' } : statement;
 }
@@ -448,28 +429,32 @@ function boundOf(
   return `(${keyOf(field, 's').join(', ')}) ${operator} (${values.join(', ')})`;
 }
 
+/** Whether a list has a row at a key, or on one side of it. */
 export function beyond(
   ordering: Ordering,
   key: SortKey,
   side: 'before' | 'after',
 ): KeysetPageRequest {
-  const place = stepBack(ordering, key, side === 'after' ? 'start' : 'end');
   return side === 'after'
-    ? { ordering, after: place, limit: 1, from: 'start' }
-    : { ordering, before: place, limit: 1, from: 'end' };
+    ? { ordering, after: key, isClosed: true, limit: 1, from: 'start' }
+    : { ordering, before: key, isClosed: true, limit: 1, from: 'end' };
 }
-
-const lowestId = -2_147_483_648;
-const highestId = 2_147_483_647;
 
 /** Intersects a keyset page with a range of the sort field, so that the statement of the unfiltered list serves it. */
 function within(
   { from, below }: NonNullable<ReturnType<typeof rangeOf>>,
   request: KeysetPageRequest,
 ): KeysetPageRequest {
-  const low = from === undefined ? undefined : { value: from - 1n, id: highestId };
-  const high = below === undefined ? undefined : { value: below, id: lowestId };
-  const { ordering, after, before } = request;
+  const { ordering, after, before, isClosed } = request;
+  /** The place where rows with this value begin: its first key, or else the last one before. */
+  const beginOf = (value: bigint | undefined, isFirst = false) =>
+    value === undefined
+      ? undefined
+      : isFirst
+        ? { value, id: int4.min }
+        : { value: value - 1n, id: int4.max };
+  const low = beginOf(from, isClosed);
+  const high = beginOf(below, !isClosed);
   return ordering.direction === 'asc'
     ? { ...request, after: further(1, after, low), before: further(-1, before, high) }
     : { ...request, after: further(-1, after, high), before: further(1, before, low) };

@@ -4,6 +4,7 @@ import type { Access, ReadRows } from '../../database/read.ts';
 import { inTurn } from '../../database/turns.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import { createValues, type Values } from '../filter.ts';
+import { int4 } from '../row.ts';
 import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
 import { columnsOfUser } from './by-id.ts';
 import {
@@ -81,8 +82,8 @@ function likersOf(
 ): Required<Source> {
   const isVisible = visibleOf(visibility, viewerOf(visibility, add));
   const viewer = viewerOf(likes, add);
-  const end = (all: string) => `CASE WHEN s.user_id = ${viewer} THEN ${all} ELSE ${viewer} END`;
-  const range = viewer && ` AND l.user_id BETWEEN ${end('-2147483648')} AND ${end('2147483647')}`;
+  const end = (all: number) => `CASE WHEN s.user_id = ${viewer} THEN ${all} ELSE ${viewer} END`;
+  const range = viewer && ` AND l.user_id BETWEEN ${end(int4.min)} AND ${end(int4.max)}`;
   return {
     owner: 'owner.id AS "ownerId", ',
     likedAt: `${likedAt('owner.id', 'u.id')}, `,
@@ -112,14 +113,15 @@ function countOf({ owner = '', owners = '', ids }: Source): string {
 
 function rangeOf(
   { owner = '', owners = '', likedAt = '', ids }: Source,
-  { after, before, limit, from }: KeysetPageRequest,
+  { after, before, isClosed, limit, from }: KeysetPageRequest,
   add: Values['add'],
 ): string {
   const order = `id ${from === 'start' ? 'asc' : 'desc'}`;
+  const equal = isClosed ? '=' : '';
   const bounds = [
     'true',
-    ...(after ? [`id > ${add(after.id)}::int`] : []),
-    ...(before ? [`id < ${add(before.id)}::int`] : []),
+    ...(after ? [`id >${equal} ${add(after.id)}::int`] : []),
+    ...(before ? [`id <${equal} ${add(before.id)}::int`] : []),
   ].join(' AND ');
   return `
     SELECT ${owner}${likedAt}${columnsOfUser}

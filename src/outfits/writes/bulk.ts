@@ -5,7 +5,7 @@ import { isReadOnlyError, sqlStateOf } from '../../database/errors.ts';
 import { DatabaseNotReadyError, findWriteStatement } from '../../database/readiness.ts';
 import { inTransaction, retryDeadlocks } from '../../database/transaction.ts';
 import type { User } from '../../generated/prisma/client.ts';
-import { type Columns, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
+import { type Columns, int4, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
 
 /** Outcome of a batch; the sum is the number of its rows. */
 export interface SaveResult {
@@ -40,7 +40,7 @@ const upsertOutfits = `
     INSERT INTO outfit_like_counts AS old (id, private, user_id, likes)
     SELECT new.id, new.private, new."userId",
       -- The source does not include likes that were given here: they are added to its number.
-      least(new.likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id AND NOT imported), 2147483647)::int
+      least(new.likes::bigint + (SELECT count(*) FROM outfit_likes WHERE outfit_id = new.id AND NOT imported), ${int4.max})::int
     FROM (SELECT count(*) FROM outfit) written CROSS JOIN new
     ORDER BY new.id
     ON CONFLICT (id) DO UPDATE SET likes = excluded.likes WHERE old.likes <> excluded.likes AND ${mayReplace}
@@ -196,7 +196,6 @@ async function readDeleted(
   return new Set(deleted.map(({ id }) => id));
 }
 
-const highestId = 2_147_483_647;
 /** With fewer free ids after the highest one in use, new ids come from a gap. */
 const minRoom = 1_000_000;
 
@@ -280,32 +279,21 @@ async function moveTo(client: pg.PoolClient, firstId = 1): Promise<void> {
 const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
 
 async function moveSequences(client: pg.PoolClient): Promise<void> {
-  for (const table of ['users', 'outfits']) {
-    const { rows } = await client.query<{ highest: number }>(
-      `SELECT greatest(last_value, (SELECT max(id) FROM ${table}))::int AS highest FROM ${table}_id_seq`,
-    );
-    const highest = rows[0]?.highest ?? 0;
-    const isNearEnd = highest > highestId - minRoom;
-    await client.query(isNearEnd ? moveToGap(table) : moveToHighest(table));
-  }
+  for (const table of ['users', 'outfits']) await client.query(moveSequence(table));
 }
 
-function moveToHighest(table: string): string {
-  return `SELECT setval('${table}_id_seq', highest)
-    FROM (SELECT max(id) AS highest FROM ${table}) AS used, ${table}_id_seq
-    WHERE highest >= last_value`;
-}
-
-function moveToGap(table: string): string {
-  return `SELECT setval('${table}_id_seq', id)
+/** To the highest id, or near the maximum before the largest gap, of those behind the sequence if there is one. */
+const moveSequence = (table: string) => `
+  SELECT setval('${table}_id_seq', CASE WHEN greatest(highest, last_value) <= ${int4.max - minRoom} THEN highest ELSE (
+    SELECT id
     FROM (
-      SELECT id, lead(id, 1, ${highestId + 1}) OVER (ORDER BY id) - id AS room
-      FROM (
-        SELECT 1 AS id UNION SELECT last_value FROM ${table}_id_seq UNION SELECT id FROM ${table}
-      ) AS taken
-    ) AS gaps, ${table}_id_seq
-    ORDER BY room > 1 AND id >= last_value DESC, room DESC, id LIMIT 1`;
-}
+      SELECT id, lead(id, 1, ${int4.max + 1}) OVER (ORDER BY id) - id AS room
+      FROM (SELECT 1 AS id UNION SELECT last_value UNION SELECT id FROM ${table}) taken
+    ) gaps
+    ORDER BY room > 1 AND id >= last_value DESC, room DESC, id LIMIT 1
+  ) END)
+  FROM ${table}_id_seq CROSS JOIN (SELECT max(id) AS highest FROM ${table}) used
+  WHERE highest >= last_value OR last_value > ${int4.max - minRoom}`;
 
 async function upsert(
   client: pg.PoolClient,

@@ -5,7 +5,15 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { ReadRows } from '../../database/read.ts';
 import type { Values } from '../filter.ts';
-import { type Columns, likesColumn, type OutfitRow, outfitColumns, userColumns } from '../row.ts';
+import {
+  type FlatRow,
+  likesColumn,
+  type OutfitRow,
+  outfitColumns,
+  rowColumns,
+  rowOf,
+  userColumns,
+} from '../row.ts';
 import { takeTimestamp } from '../timestamps.ts';
 
 /** A request with the Idempotency-Key that its client chose. */
@@ -30,11 +38,11 @@ export async function findFirstAnswer(
   { userId, key, input }: RepeatableRequest,
 ): Promise<OutfitRow | undefined> {
   const values = [userId, key, takeTimestamp() - retention];
-  const [first] = await read<{ inputHash: string; answer: Stored }>(firstAnswerStatement, values);
+  const [first] = await read<FlatRow & { inputHash: string }>(firstAnswerStatement, values);
   if (!first) return undefined;
-  if (first.inputHash !== hash(input)) throw new KeyReusedError();
-  const { user } = first.answer;
-  return { ...restore(answerColumns, first.answer), user: restore(userColumns, user as Stored) };
+  const { inputHash, ...row } = first;
+  if (inputHash !== hash(input)) throw new KeyReusedError();
+  return rowOf(row);
 }
 
 /** Deletes the expired answers of all users, who may never come back. Those that a request deletes are skipped. */
@@ -47,13 +55,25 @@ export async function deleteExpiredAnswers(pool: Pick<pg.Pool, 'query'>): Promis
   );
 }
 
-type Stored = Readonly<Record<string, unknown>>;
+/** Of columns that were added to the model after an answer was stored. */
+const empty = JSON.stringify(
+  Object.fromEntries(
+    [...Object.values(outfitColumns), ...Object.values(userColumns)].map(([column, type]) => [
+      column,
+      { boolean: false, int: 0, bigint: 0 }[type] ?? '',
+    ]),
+  ),
+);
 
 /** $1 user, $2 key, $3 the oldest timestamp that is still valid. */
 const firstAnswerStatement = `
   WITH old AS (DELETE FROM idempotency_keys WHERE user_id = $1::int AND created < $3::bigint)
-  SELECT input_hash AS "inputHash", answer FROM idempotency_keys
-  WHERE user_id = $1::int AND key = $2::text AND created >= $3::bigint`;
+  SELECT k.input_hash AS "inputHash", ${rowColumns}
+  FROM idempotency_keys k
+  CROSS JOIN LATERAL jsonb_populate_record(NULL::outfits, '${empty}' || (k.answer->'outfit')) o
+  CROSS JOIN LATERAL jsonb_populate_record(NULL::users, '${empty}' || (k.answer->'user')) u
+  CROSS JOIN LATERAL (SELECT (k.answer->>'likes')::int AS likes) l
+  WHERE k.user_id = $1::int AND k.key = $2::text AND k.created >= $3::bigint`;
 
 /** SQL to store the answer (outfit `o`, likes `l`, user `u`). A concurrent request with the key waits, then fails. */
 export function keepAnswerSql(
@@ -62,41 +82,8 @@ export function keepAnswerSql(
 ): string {
   return `
     INSERT INTO idempotency_keys (user_id, key, input_hash, created, answer)
-    SELECT ${add(userId)}::int, ${add(key)}::text, ${add(hash(input))}::text, ${add(takeTimestamp())}::bigint, ${answerColumn}`;
-}
-
-const answerColumn = `jsonb_build_object(${[
-  ...jsonEntries('o', outfitColumns),
-  `'likes', ${likesColumn}`,
-  `'user', jsonb_build_object(${jsonEntries('u', userColumns)})`,
-]})`;
-
-/** As text: a JSON number cannot represent every bigint. */
-function jsonEntries<Row>(alias: string, columns: Columns<Row>): string[] {
-  return Object.entries<readonly [string, string]>(columns).map(
-    ([field, [column, type]]) =>
-      `'${field}', ${alias}.${column}${type === 'bigint' ? '::text' : ''}`,
-  );
-}
-
-const answerColumns: Columns<Omit<OutfitRow, 'user'>> = {
-  ...outfitColumns,
-  likes: ['likes', 'int'],
-};
-
-/** Fields added to the model after the answer was stored are empty. */
-function restore<Row extends object>(columns: Columns<Row>, stored: Stored): Row {
-  const entries = Object.entries<readonly [string, string]>(columns).map(([field, [, type]]) => {
-    const value = stored[field];
-    if (value === undefined) return [field, emptyOf(type)];
-    return [field, type === 'bigint' ? BigInt(String(value)) : value];
-  });
-  return Object.fromEntries(entries) as Row;
-}
-
-function emptyOf(type: string): unknown {
-  const values: Stored = { boolean: false, int: 0, text: '', bigint: 0n };
-  return values[type] ?? null;
+    SELECT ${add(userId)}::int, ${add(key)}::text, ${add(hash(input))}::text, ${add(takeTimestamp())}::bigint,
+      jsonb_build_object('outfit', to_jsonb(o), 'likes', ${likesColumn}, 'user', to_jsonb(u))`;
 }
 
 function hash(input: unknown): string {
