@@ -207,12 +207,10 @@ function userPage(parts: Parts, ordering: Ordering, slice: Slice, limit: number)
       CROSS JOIN LATERAL (SELECT ${skipOf(slice)} AS skip) page
       LEFT JOIN LATERAL (
         SELECT * FROM (
-          (SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', direction, `page.skip + ${size}::int`)}) s
-           WHERE page.skip <= count / 2
+          (SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', direction, `CASE WHEN page.skip <= count / 2 THEN page.skip + ${size}::int ELSE 0 END`)}) s
            ORDER BY s.value ${direction}, s.id ${direction} OFFSET page.skip LIMIT ${size}::int)
           UNION ALL
-          (SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', back, 'greatest(count - page.skip, 0)')}) s
-           WHERE page.skip > count / 2
+          (SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', back, 'CASE WHEN page.skip > count / 2 THEN greatest(count - page.skip, 0) ELSE 0 END')}) s
            ORDER BY s.value ${back}, s.id ${back}
            OFFSET greatest(count - page.skip - ${size}::int, 0) LIMIT least(greatest(count - page.skip, 0), ${size}::int))
         ) s LIMIT ${limit}
