@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   ChangeLog,
-  changeOf,
   type Dependencies,
   type OutfitChange,
   type OutfitKeys,
@@ -207,7 +206,7 @@ function take(step: Step, data: Data, tell: (told: Told) => void): Data {
   if (after) outfits.set(id, after);
   else outfits.delete(id);
   const note = (keysOf: (outfit: Outfit) => RowImage) =>
-    tell({ outfit: changeOf(id, before && keysOf(before), after && keysOf(after)) });
+    tell({ outfit: { id, before: before && keysOf(before), after: after && keysOf(after) } });
   const isSame = (one: unknown, other: unknown) => textOf(one) === textOf(other);
   // Each table notes the rows that are other ones: the outfit without its likes, and the likes with what they copy.
   if (!isSame(before && { ...before, likes: 0 }, after && { ...after, likes: 0 })) note(outfitKeys);
@@ -280,7 +279,11 @@ describe('what was read', () => {
     const log = new ChangeLog();
     const like = (...ids: number[]) =>
       log.add({
-        outfits: ids.map((id) => changeOf(id, { id, ...outfit }, { id, ...outfit, likes: 2 })),
+        outfits: ids.map((id) => ({
+          id,
+          before: { id, ...outfit },
+          after: { id, ...outfit, likes: 2 },
+        })),
         rows: [],
         recorded: ['users'],
       });

@@ -16,22 +16,11 @@ export type RowImage = Pick<OutfitKeys, 'id' | 'private' | 'userId'> & {
   readonly [Field in 'created' | 'likes' | 'modified']?: OutfitKeys[Field] | undefined;
 };
 
-/**
- * Columns as the bits of a mask. `owner` is the user and the privacy, `likesOwner` the same in the row of the likes;
- * `content` stands for all other columns of an outfit, and is set by each change of it.
- */
-export const columnBits = {
-  ...{ owner: 1, created: 2, modified: 4, content: 8 },
-  ...{ likesOwner: 16, likes: 32 },
-} as const;
-
 /** Insert (no `before`), update or delete (no `after`) of an outfit, or of its number of likes. */
 export interface OutfitChange {
   readonly id: number;
   readonly before: RowImage | undefined;
   readonly after: RowImage | undefined;
-  /** Mask of `columnBits`. */
-  readonly changedColumns: number;
 }
 
 /** Changes of one or several commits. */
@@ -78,7 +67,7 @@ export function parseChanges(
     const { outfit_id: id, table_name: table, row_key: text } = row;
     if (table !== null) rows.push({ table, key: rowKeyOf(text as string) });
     else if (id === null) return undefined;
-    else outfits.push(changeOf(id, imageOf(row, 'old'), imageOf(row, 'new')));
+    else outfits.push({ id, before: imageOf(row, 'old'), after: imageOf(row, 'new') });
   }
   return { outfits, rows, recorded };
 }
@@ -96,31 +85,11 @@ function imageOf(row: ChangeRow, prefix: 'old' | 'new'): RowImage | undefined {
   };
 }
 
-export function changeOf(
-  id: number,
-  before: RowImage | undefined,
-  after: RowImage | undefined,
-): OutfitChange {
-  const bitIf = (field: keyof RowImage, bit: number) =>
-    before?.[field] === after?.[field] ? 0 : bit;
-  const owner = (bit: number) => bitIf('userId', bit) | bitIf('private', bit);
-  const changedColumns =
-    (before ?? after)?.likes === undefined
-      ? columnBits.content |
-        owner(columnBits.owner) |
-        bitIf('created', columnBits.created) |
-        bitIf('modified', columnBits.modified)
-      : owner(columnBits.likesOwner) | bitIf('likes', columnBits.likes);
-  return { id, before, after, changedColumns };
-}
-
-/** Dependency of a query result on a part of a list. */
-export interface ListPart {
-  /** Mask of the columns that it depends on: `invalidates` is called only for a change of one of them. */
-  readonly columns: number;
-  /** Whether a change invalidates it. Called per change, not with the net: a result may have been read between two. */
-  readonly invalidates: (before: RowImage | undefined, after: RowImage | undefined) => boolean;
-}
+/**
+ * Whether a change invalidates a result that depends on a part of a list. Called per change, not with the net: a result may
+ * have been read between two.
+ */
+export type ListPart = (before: RowImage | undefined, after: RowImage | undefined) => boolean;
 
 /** Cache dependencies of a query result: it stays valid until a committed change invalidates one of them. */
 export interface Dependencies {
@@ -159,7 +128,7 @@ export function sizeOf(dependencies: Dependencies | undefined): number {
   return 16 * keys.reduce((sum, count) => sum + count, 0) + 500 * lists.length;
 }
 
-/** Capacity of the log: comparing one entry with this many changes takes some hundredths of a millisecond. */
+/** Capacity of the log: comparing one entry with this many changes takes one or two milliseconds. */
 const maxChanges = 10_000;
 
 interface LoggedChange extends OutfitChange {
@@ -223,11 +192,11 @@ export class ChangeLog {
     return lists.some((list) => this.#isListInvalidated(list, since));
   }
 
-  #isListInvalidated({ columns, invalidates }: ListPart, since: number): boolean {
+  #isListInvalidated(invalidates: ListPart, since: number): boolean {
     for (let index = this.#outfitChanges.length - 1; index >= 0; index--) {
       const change = this.#outfitChanges[index] as LoggedChange;
       if (change.version <= since) return false;
-      if (change.changedColumns & columns && invalidates(change.before, change.after)) return true;
+      if (invalidates(change.before, change.after)) return true;
     }
     return false;
   }

@@ -1,10 +1,9 @@
 // Cache dependencies of records, pages, keyset pages and counts: which committed changes invalidate them.
-import {
-  columnBits,
-  type Dependencies,
-  type ListPart,
-  type OutfitKeys,
-  type RowImage,
+import type {
+  Dependencies,
+  ListPart,
+  OutfitKeys,
+  RowImage,
 } from '../../database/changes/change-log.ts';
 import type { OutfitFilter } from '../filter.ts';
 import { compareKeys, type Ordering, type SortKey, sortKeyOf } from '../ordering.ts';
@@ -15,10 +14,10 @@ import type { KeysetPageRequest } from './statements.ts';
 export interface Membership {
   /** Whether an outfit may be in the list. */
   readonly has: (outfit: RowImage) => boolean;
-  /** Mask of the columns that decide it, except those of the owner. */
-  readonly columns: number;
-  /** False for filters by other columns: then any change of an outfit that may be in the list invalidates it. */
+  /** False for filters by columns that changes lack: then any change of an outfit that may be in the list invalidates it. */
   readonly isExact: boolean;
+  /** Whether it is a filter by likes. */
+  readonly isByLikes: boolean;
   /** Whether it has no dependencies to track: it depends on the viewer, or on outfit_likes. */
   readonly isUntracked: boolean;
 }
@@ -27,35 +26,27 @@ type Condition<Field extends keyof OutfitFilter> = (
   value: NonNullable<OutfitFilter[Field]>,
 ) => (outfit: RowImage) => boolean;
 
-interface Logged<Field extends keyof OutfitFilter> {
-  readonly column: number;
-  readonly condition: Condition<Field>;
-}
-
 /** Filters by columns that the change log has. */
-const logged: { readonly [Field in keyof Required<OutfitFilter>]?: Logged<Field> } = {
-  ids: { column: 0, condition: (ids) => oneOf('id', ids) },
-  userIds: { column: 0, condition: (ids) => oneOf('userId', ids) },
+const logged: { readonly [Field in keyof Required<OutfitFilter>]?: Condition<Field> } = {
+  ids: (ids) => oneOf('id', ids),
+  userIds: (ids) => oneOf('userId', ids),
   createdFrom: atLeast('created'),
   createdBefore: below('created'),
   likesFrom: atLeast('likes'),
   likesBelow: below('likes'),
-  private: { column: 0, condition: (isPrivate) => (outfit) => outfit.private === isPrivate },
+  private: (isPrivate) => (outfit) => outfit.private === isPrivate,
 };
 
 /** A column that a change does not have may have any value. */
 function atLeast(field: 'created' | 'likes') {
-  const condition = (from: bigint | number) => (outfit: RowImage) =>
-    (outfit[field] ?? from) >= from;
-  return { column: columnBits[field], condition };
+  return (from: bigint | number) => (outfit: RowImage) => (outfit[field] ?? from) >= from;
 }
 
 function below(field: 'created' | 'likes') {
-  const condition = (end: bigint | number) => (outfit: RowImage) => {
+  return (end: bigint | number) => (outfit: RowImage) => {
     const value = outfit[field];
     return value === undefined || value < end;
   };
-  return { column: columnBits[field], condition };
 }
 
 function oneOf(field: 'id' | 'userId', ids: readonly number[]) {
@@ -72,20 +63,19 @@ export function membershipOf(
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
   const conditions: ((outfit: RowImage) => boolean)[] = [];
   if (owner !== undefined) conditions.push((outfit) => outfit.userId === owner);
-  let decisive = 0;
   let isExact = true;
   if (visibility.private === 'none') conditions.push((outfit) => !outfit.private);
   for (const [field, value] of given) {
-    const found = logged[field as keyof OutfitFilter] as Logged<keyof OutfitFilter> | undefined;
-    if (found) {
-      conditions.push(found.condition(value as never));
-      decisive |= found.column;
-    } else isExact = false;
+    const condition = logged[field as keyof OutfitFilter] as
+      | Condition<keyof OutfitFilter>
+      | undefined;
+    if (condition) conditions.push(condition(value as never));
+    else isExact = false;
   }
   return {
     has: (outfit) => conditions.every((holds) => holds(outfit)),
-    columns: isExact ? decisive : decisive | columnBits.content,
     isExact,
+    isByLikes: filter.likesFrom !== undefined || filter.likesBelow !== undefined,
     isUntracked: visibility.private === 'own' || filter.liked !== undefined,
   };
 }
@@ -99,17 +89,12 @@ export function dependenciesOfRecords(
 }
 
 export function dependenciesOfCount(membership: Membership): Dependencies | undefined {
-  return dependenciesOfList(membership, [], {
-    columns: 0,
-    invalidates: (before, after) => !before !== !after,
-  });
+  return dependenciesOfList(membership, [], (before, after) => !before !== !after);
 }
 
 export function dependenciesOfLikes(membership: Membership): Dependencies | undefined {
-  return dependenciesOfList(membership, [], {
-    columns: columnBits.likes,
-    invalidates: (before, after) => !before !== !after || before?.likes !== after?.likes,
-  });
+  const part: ListPart = (before, after) => !before !== !after || before?.likes !== after?.likes;
+  return dependenciesOfList(membership, [], part, 'likes');
 }
 
 export function dependenciesOfPage(
@@ -124,14 +109,12 @@ export function dependenciesOfPage(
     first !== undefined &&
     (direction === 'asc' ? compareKeys(key, first) < 0 : compareKeys(key, first) > 0);
   const [low, high] = direction === 'asc' ? [first, last] : [last, first];
-  return dependenciesOfList(membership, rows, {
-    columns: columnOf(field),
-    invalidates(before, after) {
-      if (!before !== !after) return true;
-      const [from, to] = [placeOf(before, field), placeOf(after, field)];
-      return isBefore(from) !== isBefore(to) || isMoveWithin(from, to, low, high);
-    },
-  });
+  const part: ListPart = (before, after) => {
+    if (!before !== !after) return true;
+    const [from, to] = [placeOf(before, field), placeOf(after, field)];
+    return isBefore(from) !== isBefore(to) || isMoveWithin(from, to, low, high);
+  };
+  return dependenciesOfList(membership, rows, part, field);
 }
 
 export function dependenciesOfRange(
@@ -146,35 +129,29 @@ export function dependenciesOfRange(
   const start = from === 'end' && isFull ? first : after;
   const end = from === 'start' && isFull ? last : before;
   const [low, high] = direction === 'asc' ? [start, end] : [end, start];
-  return dependenciesOfList(membership, rows, {
-    columns: columnOf(field),
-    invalidates: (one, other) =>
-      isMoveWithin(placeOf(one, field), placeOf(other, field), low, high),
-  });
+  const part: ListPart = (before, after) =>
+    isMoveWithin(placeOf(before, field), placeOf(after, field), low, high);
+  return dependenciesOfList(membership, rows, part, field);
 }
 
 /** @param part receives only images of members; undefined where the outfit is not in the list */
 function dependenciesOfList(
-  { has, isExact, isUntracked, columns: decisive }: Membership,
+  { has, isExact, isByLikes, isUntracked }: Membership,
   rows: readonly OutfitKeys[],
   part: ListPart,
+  by?: Ordering['field'],
 ): Dependencies | undefined {
   if (isUntracked) return undefined;
+  const needsLikes = isByLikes || by === 'likes';
   const member = (outfit: RowImage | undefined) => (outfit && has(outfit) ? outfit : undefined);
-  const list: ListPart = {
-    columns: withOwner(decisive | part.columns),
-    invalidates(outfitBefore, outfitAfter) {
-      const [before, after] = [member(outfitBefore), member(outfitAfter)];
-      return (before ?? after) !== undefined && (!isExact || part.invalidates(before, after));
-    },
+  const list: ListPart = (outfitBefore, outfitAfter) => {
+    // First, since nearly all changes are likes: these alter nothing else.
+    if (!needsLikes && (outfitBefore ?? outfitAfter)?.likes !== undefined) return false;
+    const [before, after] = [member(outfitBefore), member(outfitAfter)];
+    return (before ?? after) !== undefined && (!isExact || part(before, after));
   };
   const ids = rows.map(({ id }) => id);
   return { ...dependenciesOfRecords(ids, rows), lists: [list] };
-}
-
-/** Changes of likes suffice for a list that is ordered and filtered by likes only; others need changes of outfits. */
-function withOwner(decisive: number): number {
-  return decisive | (decisive === columnBits.likes ? columnBits.likesOwner : columnBits.owner);
 }
 
 function endsOf(rows: readonly OutfitKeys[], field: Ordering['field']) {
@@ -189,11 +166,6 @@ function placeOf(outfit: RowImage | undefined, field: Ordering['field']): Place 
   if (!outfit) return undefined;
   const { id, [field]: value } = outfit;
   return value === undefined ? null : { value: BigInt(value), id };
-}
-
-/** Ids never change. */
-function columnOf(field: Ordering['field']): number {
-  return field === 'id' ? 0 : columnBits[field];
 }
 
 /** Whether an outfit entered, left or moved within a range of keys. An undefined end is unbounded. */
