@@ -193,7 +193,7 @@ describe('live answers are read by the code of docs/live.md', () => {
   const setupOf = (name: string) => blockOf(name) + blockOf('query').split('client.subscribe(')[0];
   const codeOf = (name: string) => blockOf(name) + blockOf('query');
   const shows = `.subscribe({ next: ({ data }) => console.log(JSON.stringify(data)) });`;
-  const relay = `${blockOf('relay')}
+  const relay = `const fetchQuery = undefined; ${blockOf('relay')}
     const operation = { operationKind: 'subscription', name: 'live', text: query, metadata: {} };
     environment.getNetwork().execute(operation, {})${shows}`;
 
