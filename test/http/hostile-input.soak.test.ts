@@ -12,7 +12,6 @@ import { baseOf, demoEnvironment, runServer } from '../support/cli/process.ts';
 import { createRandom } from '../support/graphql/random-documents.ts';
 import {
   Dice,
-  hostileFrame,
   hostileMessage,
   hostileOperation,
   hostileRequest,
@@ -88,9 +87,6 @@ test('any input leaves the process alive, other clients answered, and log and me
     return socket;
   };
 
-  const handshake = Buffer.from(
-    'GET /graphql HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n',
-  );
   const batches: Readonly<Record<string, (dice: Dice) => Promise<unknown>>> = {
     requests: (all) =>
       Promise.all(
@@ -135,12 +131,6 @@ test('any input leaves the process alive, other clients answered, and log and me
           await sleep(dice.pick([0, 500]));
           socket.terminate();
         }),
-      ),
-    frames: (all) =>
-      Promise.all(
-        all
-          .split(20)
-          .map((dice) => exchange(dice, [handshake, ...dice.times(6, () => hostileFrame(dice))])),
       ),
   };
 

@@ -30,23 +30,6 @@ describe('the schema as text', () => {
     }
   });
 
-  test('the schema as text is kept by clients, and sent again only when it has changed', async () => {
-    const { headers } = await gateway.get(sdlPath);
-    expect(headers['cache-control']).toBe('no-cache');
-    const again = await gateway.get(sdlPath, { 'if-none-match': String(headers['etag']) });
-    expect([again.statusCode, again.body]).toEqual([304, '']);
-  });
-
-  test('the schema as text is compressed for those who take that', async () => {
-    const accepted = { 'accept-encoding': 'gzip' };
-    const plain = await gateway.get(sdlPath);
-    // As all answers, when it is asked for a second time.
-    await gateway.get(sdlPath, accepted);
-    const { headers, rawPayload } = await gateway.get(sdlPath, accepted);
-    expect(headers).toMatchObject({ vary: 'Accept-Encoding', 'content-encoding': 'gzip' });
-    expect(gunzipSync(rawPayload).equals(plain.rawPayload)).toBe(true);
-  });
-
   test('the schema as text is only read, by those who may come in', async () => {
     const head = await gateway.app.inject({ method: 'HEAD', url: sdlPath });
     expect([head.statusCode, head.body]).toEqual([200, '']);

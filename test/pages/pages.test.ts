@@ -6,9 +6,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import type { Route } from '../../src/rest/routes.ts';
 import { openForTest, useGateway } from '../support/gateway.ts';
-import { documentOf, extend } from '../support/graphql/schema-extension.ts';
 import { accept, elementsOf, hrefsOf, textsOf } from '../support/http/html.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { makeLegacyRecords, startLegacyService } from '../support/legacy/legacy-service.ts';
@@ -523,44 +521,6 @@ test('while the database is away, pages say so with 503', async () => {
   const other = await open();
   await other.database.pool.query('ALTER TABLE outfits RENAME TO gone');
   for (const url of ['/', '/outfits/', '/api/outfits/']) await pageOf(url, other, {}, 503);
-});
-
-test('any path of the table is a page, of other things than outfits too', async () => {
-  const schema = extend(
-    `extend type Query { told(text: String): Told! }
-     type Told { count: Int! nextPage: Int previousPage: Int results: [String!]! }`,
-    {
-      'Query.told': (_root, { text }) => ({ count: 1, results: [text ?? 'nothing'] }),
-      'Told.count': (told) => (told as { count: number }).count,
-    },
-  );
-  const described = { name: 'Told', description: 'What was said.' };
-  const routes: readonly Route[] = [
-    {
-      ...described,
-      path: '/api/told/',
-      list: documentOf(
-        'query ($text: String) { page: told(text: $text) { count next: nextPage previous: previousPage results } }',
-      ),
-    },
-    {
-      ...described,
-      path: '/api/titles/:id/',
-      record: documentOf('query ($id: Int!) { record: outfit(databaseId: $id) { title } }'),
-    },
-  ];
-  const other = await openForTest('PostgreSQL', rows, {}, { schema, routes });
-  const record = await pageOf(`/api/titles/${template.id}/`, other);
-  expect(textsOf(record, 'h1')).toEqual(['Told']);
-  expect(jsonOn(record)).toEqual({ title: template.title });
-  await pageOf('/api/titles/1000000/', other, {}, 404);
-
-  const text = `'; touch /tmp/x; $(id) \`id\` "\\ é`;
-  const page = await pageOf(`/api/told/?text=${encodeURIComponent(text)}`, other);
-  const link = hrefsOf(page).find((href) => href.startsWith('/graphql?')) ?? '';
-  const variables = new URLSearchParams(link.slice('/graphql?'.length)).get('variables') ?? '';
-  expect(JSON.parse(variables)).toEqual({ text, page: 1 });
-  expect(jsonOn(page).results).toEqual([text]);
 });
 
 test('what the old service answers a browser passes as it is', async () => {

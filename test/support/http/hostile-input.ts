@@ -56,30 +56,10 @@ export class Dice {
 
 /** Characters that grow, join, turn or break when text is folded, normalized, split or encoded. */
 const oddCharacters = [
-  ...[
-    'a',
-    '\u0344',
-    '\u0301',
-    '\u1e9b\u0323',
-    '\ufdfa',
-    '\u1100\u1161\u11a8',
-    '\u0130',
-    'ß',
-    '\u0f73',
-  ],
-  ...[
-    '\ud83d',
-    '\udc4d',
-    '👩‍👩‍👧‍👦',
-    '🏴󠁧󠁢󠁥󠁮󠁧󠁿',
-    '\u200d',
-    '\u202e',
-    '\u2028',
-    '\u2029',
-    '\ufeff',
-    '\u0000',
-  ],
-  ...['#', '\\', '"', '%', '_', "'", '\u00a0', '\u3000', ' ', '\n', '[', '{', '$1', '０'],
+  ...'a \u0344 \u0301 \u1e9b\u0323 \ufdfa \u1100\u1161\u11a8 \u0130 ß \u0f73'.split(' '),
+  ...'\ud83d \udc4d 👩‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿 \u200d \u202e \u2028 \u2029 \ufeff \u0000'.split(' '),
+  ...'# \\ " % _ \' [ { $1 ０'.split(' '),
+  ...['\u00a0', '\u3000', ' ', '\n'],
 ];
 
 export function oddText(
@@ -264,178 +244,76 @@ export function hostileMessage(schema: GraphQLSchema, dice: Dice, id: number): s
   return dice.chance(0.05) ? text.slice(0, dice.below(text.length)) : text;
 }
 
-/** A frame of RFC 6455 with any bits, lengths and masks. */
-export function hostileFrame(dice: Dice): Buffer {
-  const payload = Buffer.from(oddText(dice, dice.pick([0, 5, 125, 126, 70_000])));
-  const first =
-    (dice.chance(0.8) ? 0x80 : 0) |
-    (dice.chance(0.1) ? 0x70 : 0) |
-    dice.pick([0, 1, 1, 2, 3, 8, 9, 10, 15]);
-  const claimed = dice.chance(0.8) ? payload.length : dice.pick([0, 126, 65_536, 2 ** 31, 2 ** 53]);
-  const mask = dice.chance(0.9) ? 0x80 : 0;
-  const length = Buffer.alloc(claimed < 126 ? 1 : claimed < 65_536 ? 3 : 9);
-  length[0] = mask | (claimed < 126 ? claimed : claimed < 65_536 ? 126 : 127);
-  if (length.length === 3) length.writeUInt16BE(claimed, 1);
-  if (length.length === 9) length.writeBigUInt64BE(BigInt(claimed), 1);
-  return Buffer.concat([Buffer.from([first]), length, Buffer.alloc(mask ? 4 : 0), payload]);
-}
+/** Alternatives of a table: `x*30` is repeated so often, `_` is empty, `~` a space, `\t` a tab. */
+const alternatives = (text: string): string[] =>
+  text
+    .trim()
+    .split(/\s+/)
+    .map((one) => one.replace(/^_$/, '').replaceAll('~', ' ').replaceAll('\\t', '\t'))
+    .map((one) => one.replace(/^(.+)\*(\d+)$/, (_all, unit, times) => unit.repeat(times)));
 
-const paths = [
-  ...[
-    '/',
-    '*',
-    '/api/outfits/',
-    '/api/outfits',
-    '/api/outfits/7/',
-    '/api/outfits/%zz',
-    '/graphql',
-    '/graphql/',
-  ],
-  ...[
-    '/health/live',
-    '/health/ready',
-    '/outfits/',
-    '/users/5',
-    '/api/docs',
-    '/api/openapi.json',
-    '/nope',
-    '//',
-    '',
-  ],
-  ...[
-    'http://x/api/outfits/',
-    'HTTPS://y:1/graphql',
-    'rtsp://x/',
-    'x:1',
-    '/graphql?query={__typename}',
-    '/media/a',
-  ],
-  ...[
-    '/api/outfits/?page=last&ordering=-like_count',
-    '/graphql/schema.graphql',
-    '/api/;/../a',
-    '/\xe9',
-    '/usage',
-  ],
-];
+const paths = alternatives(`
+  / * /api/outfits/ /api/outfits /api/outfits/7/ /api/outfits/%zz /graphql /graphql/ /health/live /health/ready
+  /outfits/ /users/5 /api/docs /api/openapi.json /nope // _ http://x/api/outfits/ HTTPS://y:1/graphql rtsp://x/ x:1
+  /graphql?query={__typename} /media/a /api/outfits/?page=last&ordering=-like_count /graphql/schema.graphql
+  /api/;/../a /\xe9 /usage`);
 const methods = [
   ...METHODS,
-  'PRI',
-  'ANNOUNCE',
-  'DESCRIBE',
-  'SETUP',
-  'PLAY',
-  'FLUSH',
-  'get',
-  'FOO',
-  '',
-  'GET\t',
+  ...alternatives('PRI ANNOUNCE DESCRIBE SETUP PLAY FLUSH get FOO _ GET\\t'),
 ];
-const versions = [
-  'HTTP/1.1',
-  'HTTP/1.1',
-  'HTTP/1.1',
-  'HTTP/1.0',
-  'HTTP/0.9',
-  'HTTP/2.0',
-  'HTTP/1.2',
-  'RTSP/1.0',
-  'http/1.1',
-  '',
-];
-const words = [
-  'upgrade',
-  'keep-alive',
-  'close',
-  'x-upgrade',
-  'te',
-  'host',
-  'content-length',
-  'HTTP2-Settings',
-  '',
-];
+const versions = alternatives(
+  'HTTP/1.1 HTTP/1.1 HTTP/1.1 HTTP/1.0 HTTP/0.9 HTTP/2.0 HTTP/1.2 RTSP/1.0 http/1.1 _',
+);
+const options = alternatives(
+  'upgrade keep-alive close x-upgrade te host content-length HTTP2-Settings _',
+);
 
-/** Names of headers that something reads, with how their values are made. */
-const headers: Readonly<Record<string, (dice: Dice) => string>> = {
-  host: (dice) =>
-    dice.pick(['shop.test', '', 'a:99999', '[::1]:80', 'a b', '\xe9', 'x'.repeat(3_000)]),
-  connection: (dice) =>
-    dice.times(4, () => dice.spell(dice.pick(words))).join(dice.pick([',', ', ', ' ,\t'])),
-  'proxy-connection': (dice) => dice.times(4, () => dice.spell(dice.pick(words))).join(', '),
-  upgrade: (dice) =>
-    dice.spell(dice.pick(['websocket', 'h2c', 'foo', 'websocket, h2c', 'TLS/1.0', ''])),
-  'sec-websocket-key': (dice) => dice.pick(['dGhlIHNhbXBsZSBub25jZQ==', 'x', '']),
-  'sec-websocket-version': (dice) => dice.pick(['13', '8', '7', 'x', '13, 13']),
-  'sec-websocket-protocol': (dice) =>
-    dice.pick([
-      'graphql-transport-ws',
-      'graphql-ws',
-      'a,,b',
-      'graphql-transport-ws, graphql-transport-ws',
-    ]),
-  'sec-websocket-extensions': () => 'permessage-deflate; client_max_window_bits',
-  'transfer-encoding': (dice) =>
-    dice.pick(['chunked', 'CHUNKED', 'gzip, chunked', 'identity', 'chunked, x', '']),
-  te: () => 'trailers, deflate',
-  trailer: () => 'x, content-length',
-  expect: (dice) => dice.spell(dice.pick(['100-continue', 'x', ''])),
-  'content-type': (dice) =>
-    dice.pick([
-      'application/json',
-      'application/x-www-form-urlencoded',
-      'application/x-www-form-urlencoded; charset=iso-8859-1',
-      'multipart/form-data; boundary=',
-      'a/b',
-      'application/json;'.repeat(200),
-    ]),
-  'content-encoding': (dice) => dice.pick(['gzip', 'identity', 'br, br', '']),
-  accept: (dice) =>
-    dice.pick([
-      '*/*',
-      'text/html',
-      'text/event-stream',
-      'multipart/mixed;subscriptionSpec=1.0',
-      'a/b;q=0',
-      'text/html;q=x,'.repeat(700),
-    ]),
-  'accept-encoding': (dice) =>
-    dice.pick(['gzip', 'br;q=1, *;q=0', 'identity;q=0', 'x;q=1,'.repeat(1_500)]),
-  'if-none-match': (dice) => dice.pick(['*', 'W/"x"', '"', '"a",'.repeat(3_000)]),
-  authorization: (dice) =>
-    dice.pick([
-      'Bearer x',
-      'Bearer a.b.c',
-      'Basic !',
-      `Bearer ${'eyJ'.repeat(3_000)}`,
-      `bearer ${Buffer.from('{"alg":"none"}').toString('base64url')}.e30.`,
-    ]),
-  cookie: (dice) => dice.pick(['a=b', 'sessionid=', ';'.repeat(8_000), '=;=;'.repeat(2_000)]),
-  origin: (dice) => dice.pick(['https://app.test', 'null', '*', 'https://a'.repeat(500)]),
-  'access-control-request-method': (dice) => dice.pick(['POST', '', '*']),
-  'access-control-request-headers': () => 'x,'.repeat(4_000),
-  'x-forwarded-for': (dice) =>
-    dice.pick([
-      '1.2.3.4',
-      '[::1]:80, 127.0.0.2',
-      ', ,',
-      'unknown',
-      '127.0.0.2,'.repeat(1_500),
-      '::ffff:1.2.3.4%eth0',
-    ]),
-  'x-forwarded-proto': (dice) => dice.pick(['https', 'HTTPS, http', 'javascript', ',,', 'wss']),
-  'x-forwarded-host': (dice) => dice.pick(['a.test', 'a, b', '"><script>', '[', 'x'.repeat(8_000)]),
-  forwarded: () => 'for="[::1]";proto=https'.repeat(200),
-  'x-request-id': (dice) => dice.pick(['a', 'a b', 'x'.repeat(9_000)]),
-  'idempotency-key': (dice) => dice.pick(['a', '', 'x'.repeat(300), '\xe9']),
-  'last-event-id': (dice) => dice.pick(['1', 'x'.repeat(9_000)]),
-  'graphql-cost': () => '1',
-  traceparent: (dice) => dice.pick(['00-x', `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`]),
-  'user-agent': (dice) => oddText(dice, 3_000),
-  'apollographql-client-name': (dice) => oddText(dice, dice.pick([5, 3_000])),
-  'x-client-version': (dice) => oddText(dice, dice.pick([5, 300])),
-  range: () => 'bytes=0-,'.repeat(500),
-  'x-http-method-override': () => 'DELETE',
-};
+/** Names of headers that something reads, with values. */
+const table = `
+  host: shop.test _ a:99999 [::1]:80 a~b \xe9 x*3000
+  upgrade: websocket h2c Foo WebSocket,~h2c TLS/1.0 _
+  sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ== x _
+  sec-websocket-version: 13 8 7 x 13,~13
+  sec-websocket-protocol: graphql-transport-ws graphql-ws a,,b graphql-transport-ws,~graphql-transport-ws
+  sec-websocket-extensions: permessage-deflate;~client_max_window_bits
+  transfer-encoding: chunked CHUNKED gzip,~chunked identity chunked,~x _
+  te: trailers,~deflate
+  trailer: x,~content-length
+  expect: 100-continue 100-Continue x _
+  content-type: application/json application/x-www-form-urlencoded multipart/form-data;~boundary= a/b
+    application/x-www-form-urlencoded;~charset=iso-8859-1 application/json;*200
+  content-encoding: gzip identity br,~br _
+  accept: */* text/html text/event-stream multipart/mixed;subscriptionSpec=1.0 a/b;q=0 text/html;q=x,*700
+  accept-encoding: gzip br;q=1,~*;q=0 identity;q=0 x;q=1,*1500
+  if-none-match: * W/"x" " "a",*3000
+  authorization: Bearer~x Bearer~a.b.c Basic~! bearer~eyJhbGciOiJub25lIn0.e30. eyJ*3000
+  cookie: a=b sessionid= ;*8000 =;=;*2000
+  origin: https://app.test null * https://a*500
+  access-control-request-method: POST _ *
+  access-control-request-headers: x,*4000
+  x-forwarded-for: 1.2.3.4 [::1]:80,~127.0.0.2 ,~, unknown 127.0.0.2,*1500 ::ffff:1.2.3.4%eth0
+  x-forwarded-proto: https HTTPS,~http javascript ,, wss
+  x-forwarded-host: a.test a,~b "><script> [ x*8000
+  forwarded: for="[::1]";proto=https*200
+  x-request-id: a a~b x*9000
+  idempotency-key: a _ x*300 \xe9
+  last-event-id: 1 x*9000
+  graphql-cost: 1
+  traceparent: 00-x 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+  range: bytes=0-,*500
+  x-http-method-override: DELETE`;
+const values = table.split(/\n(?= {2}\S)/).map((line) => /^ *([\w-]+):([\s\S]*)$/.exec(line));
+
+/** A line of a header, in any spelling. */
+function hostileHeader(dice: Dice): readonly [name: string, value: string] {
+  const [, name = '', text = ''] = dice.pick(values.filter((line) => line !== null));
+  return dice.pick([
+    ...Array(8).fill(() => [name, dice.pick(alternatives(text))]),
+    () => ['connection', dice.times(4, () => dice.spell(dice.pick(options))).join(', ')],
+    () => [dice.pick(['user-agent', 'apollographql-client-name']), oddText(dice, 3_000)],
+    () => ['x-client-version', oddText(dice, 300)],
+  ])();
+}
 
 /** A request as bytes: any method, target, version and headers, in any spelling, with a body that fits or does not. */
 export function hostileRequest(dice: Dice, token: string): Buffer {
@@ -447,8 +325,8 @@ export function hostileRequest(dice: Dice, token: string): Buffer {
   const version = isOrdinary ? 'HTTP/1.1' : dice.pick(versions);
   const body = hostileBody(dice);
   const lines = dice.times(7, () => {
-    const name = dice.pick(Object.keys(headers));
-    return `${dice.spell(name)}:${dice.pick([' ', '', '\t', '  '])}${headers[name]?.(dice)}${dice.pick(['', '', ' ', '\t'])}`;
+    const [name, value] = hostileHeader(dice);
+    return `${dice.spell(name)}:${dice.pick([' ', '', '\t', '  '])}${value}${dice.pick(['', '', ' ', '\t'])}`;
   });
   if (dice.chance(0.8)) lines.push('Host: shop.test');
   if (dice.chance(0.3)) lines.push(`Authorization: ${token}`);
@@ -499,34 +377,12 @@ function hostileBody(dice: Dice): Buffer {
 
 /** Thousands of parameters, odd, empty, repeated, broken. */
 function parameters(dice: Dice, most: number, bytes: number): string {
-  const names = [
-    'page',
-    'ordering',
-    'query',
-    'variables',
-    'title',
-    'image_key',
-    '',
-    'a[]',
-    '__proto__',
-    '%zz',
-    '%E9',
-  ];
+  const names = alternatives(
+    'page ordering query variables title image_key _ a[] __proto__ %zz %E9',
+  );
+  const texts = alternatives('1 _ % %00 + last %F0%9F%91%8D %ff ; =*20 -created,-id');
   const name = () => dice.pick([...names, `p${dice.below(10_000)}`]);
-  const value = () =>
-    dice.pick([
-      '1',
-      '',
-      '%',
-      '%00',
-      '+',
-      'last',
-      '%F0%9F%91%8D',
-      '%ff',
-      ';',
-      '='.repeat(20),
-      '-created,-id',
-    ]);
+  const value = () => dice.pick(texts);
   const pairs = dice.times(most, () => `${name()}=${value()}`);
   return pairs.join(dice.pick(['&', '&', '&&', ';'])).slice(0, bytes);
 }
