@@ -39,3 +39,9 @@ export const importConfig = () => load('config/config.ts');
 
 /** @returns {Promise<typeof import('../src/database/changes/snapshots.ts')>} */
 export const importSnapshots = () => load('database/changes/snapshots.ts');
+
+/** @returns {Promise<typeof import('../src/attach/attach.ts')>} */
+export const importAttach = () => load('attach/attach.ts');
+
+/** @returns {Promise<typeof import('../src/attach/mapping.ts')>} */
+export const importMapping = () => load('attach/mapping.ts');

@@ -6,6 +6,7 @@ import { sqlStateOf } from '../database/errors.ts';
 import { inTransaction, retryDeadlocks } from '../database/transaction.ts';
 import { OperatorError } from '../errors.ts';
 import { applyPendingChanges } from '../outfits/counts.ts';
+import { moveSequences } from '../outfits/writes/bulk.ts';
 import { attachedMapping, retryProblems } from './attachment.ts';
 import type { Kind } from './columns.ts';
 import { type Comparison, compare, type Difference } from './compare.ts';
@@ -46,7 +47,8 @@ export function installScripts(mapping: Mapping, statements: Statements): string
     'ALTER TABLE attached_changes ENABLE ALWAYS TRIGGER attached_carry;',
     ...guardedTables.map(
       (table) =>
-        `CREATE OR REPLACE TRIGGER attached_refuse BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION attached_refuse();`,
+        `CREATE OR REPLACE TRIGGER attached_refuse BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON ${table} FOR EACH STATEMENT
+           WHEN (current_setting('outfit_gateway.attached', true) IS DISTINCT FROM pg_current_xact_id()::text) EXECUTE FUNCTION attached_refuse();`,
     ),
     revokeExecute,
     // Of tables, which are read anew.
@@ -272,6 +274,8 @@ async function mendRows(
 export async function detach(pool: pg.Pool): Promise<boolean> {
   if ((await attachedMapping(pool)) === undefined) return false;
   await dropNotes(pool);
+  // Ids of the old service are here.
+  await inTransaction(pool, moveSequences);
   await runScript(pool, detachHere, 'A table of this gateway');
   return true;
 }

@@ -139,8 +139,8 @@ export function makeNoteFunction({ notes }: WatchedTable, nth: number): string {
         .map((image) => `SELECT ${[id, ...(user ? [user] : [])].join(', ')} FROM ${image}`)
         .join(' UNION ');
       const names = user ? 'id, user_id' : 'id';
-      return `INSERT INTO attached_changes (kind, ids${user ? ', user_ids' : ''})
-      SELECT '${kind}', array_agg(id)${user ? ', array_agg(user_id)' : ''} FROM (${from}) AS changed (${names}) WHERE id IS NOT NULL HAVING count(*) > 0;`;
+      return `INSERT INTO attached_changes (${user ? 'liked, likers' : kind})
+      SELECT array_agg(id)${user ? ', array_agg(user_id)' : ''} FROM (${from}) AS changed (${names}) WHERE id IS NOT NULL HAVING count(*) > 0;`;
     });
   const lines = (images: readonly string[]) => insert(images).join('\n    ');
   const names = [...new Set(notes.flatMap(({ ids }) => ids))];

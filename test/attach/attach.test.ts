@@ -292,6 +292,12 @@ describe('the gateway', () => {
       code: 0,
       stdout: expect.stringMatching(/: nothing was attached\.\n$/),
     });
+    const { rows: made } = await old
+      .query(
+        `SET search_path = gateway; SELECT id FROM save_outfit('{"user_id": 5, "image_key": "p", "private": true}'); RESET search_path`,
+      )
+      .then((all) => (all as never as pg.QueryResult[])[1] as pg.QueryResult);
+    expect(made).toEqual([{ id: 201 }]);
   });
 });
 
@@ -315,7 +321,7 @@ describe('the command', () => {
     expect(rows).toEqual([{ relname: '_prisma_migrations' }, { relname: 'users' }]);
     const { rows: open } = await old.query(`SELECT proname, prosecdef, proconfig FROM pg_proc
       WHERE proname LIKE 'attached%' AND (has_function_privilege('public', oid, 'EXECUTE')
-        OR prosecdef <> (prorettype = 'trigger'::regtype) OR proconfig[1] <> 'search_path=gateway, pg_temp')`);
+        OR prosecdef <> (prorettype = 'trigger'::regtype) OR prosecdef AND proconfig[1] <> 'search_path=gateway, pg_temp')`);
     expect(open).toEqual([]);
   });
 

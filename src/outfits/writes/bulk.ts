@@ -278,7 +278,8 @@ async function moveTo(client: pg.PoolClient, firstId = 1): Promise<void> {
 /** Prevents a race: a row inserted between reading and setting would move the sequence back. */
 const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
 
-async function moveSequences(client: pg.PoolClient): Promise<void> {
+/** Behind the highest ids that exist. */
+export async function moveSequences(client: pg.PoolClient): Promise<void> {
   for (const table of ['users', 'outfits']) await client.query(moveSequence(table));
 }
 
