@@ -61,13 +61,6 @@ export const subscriptionsNotSupported = () =>
     'Subscriptions are not supported: ask with a query from time to time.',
   );
 
-export const operationNotFound = () =>
-  refusedOperation(
-    400,
-    'OPERATION_RESOLUTION_FAILURE',
-    'Could not determine what operation to execute.',
-  );
-
 /** 400, but 200 for the legacy media type application/json. */
 const invalid = { spec: true, status: 400 };
 

@@ -5,15 +5,9 @@ import type { FastifyRequest } from 'fastify';
 import type { GraphQLParams } from 'graphql-yoga';
 import { memoizeHeader, preferredType, prefersHtml } from '../http/content-negotiation.ts';
 import { rawQuery, unsupportedEncodingOf } from '../http/headers.ts';
-import { decodeBody, InputError } from '../http/json.ts';
+import { decodeBody } from '../http/json.ts';
 import { type AnswerType, answerTypes } from './encoding.ts';
-import {
-  badRequest,
-  methodNotAllowed,
-  notAcceptable,
-  unsupportedEncoding,
-  unsupportedType,
-} from './errors.ts';
+import { methodNotAllowed, notAcceptable, unsupportedEncoding, unsupportedType } from './errors.ts';
 
 export const allow = 'GET, HEAD, POST, OPTIONS';
 
@@ -111,10 +105,6 @@ function bodyOf({ headers, body }: FastifyRequest): string {
   if (!(body instanceof Buffer) || body.length === 0) return '';
   const encoding = unsupportedEncodingOf(headers);
   if (encoding) throw unsupportedEncoding(encoding);
-  try {
-    // A parser may ignore a byte order mark. @see https://www.rfc-editor.org/rfc/rfc8259#section-8.1
-    return decodeBody(body).replace(/^\ufeff/, '');
-  } catch (error) {
-    throw error instanceof InputError ? badRequest(error.message) : error;
-  }
+  // A parser may ignore a byte order mark. @see https://www.rfc-editor.org/rfc/rfc8259#section-8.1
+  return decodeBody(body).replace(/^\ufeff/, '');
 }

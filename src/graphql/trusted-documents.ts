@@ -1,13 +1,12 @@
 // Trusted documents (a safelist): reads the manifest TRUSTED_DOCUMENTS, in the formats of the common generators.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { type GraphQLSchema, Kind, parse } from 'graphql';
+import { type GraphQLSchema, Kind } from 'graphql';
 import { z } from 'zod';
 import { ConfigError } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
 import { sha256Id, type TrustedDocuments } from './documents.ts';
-import { findExcessOf, type LimitConfig } from './engine/limits.ts';
-import { createFinder, findOperation } from './yoga.ts';
+import { findExcessOf, type LimitConfig, parseWithin, validateWithin } from './engine/limits.ts';
 
 /** `{ id: text }`, as of Relay's compiler and of the client preset of GraphQL Code Generator. */
 const textsById = z.record(z.string(), z.string());
@@ -35,7 +34,6 @@ export async function readTrustedDocuments(
   schema: GraphQLSchema,
   config: LimitConfig,
 ): Promise<TrustedDocuments> {
-  const findProblem = createCheck(schema, config);
   const wrong = (what: string) => new ConfigError(`TRUSTED_DOCUMENTS is "${file}", but ${what}.`);
   const texts = new Map<string, string>();
   for (const [id, text] of parseManifest(await read(file, wrong), wrong)) {
@@ -47,7 +45,7 @@ export async function readTrustedDocuments(
         `the id ${JSON.stringify(id)} is not the hash of its document: generate the file again, and do not edit it`,
       );
     }
-    const problem = findProblem(text);
+    const problem = findProblem(text, schema, config);
     if (problem) throw wrong(`the document ${JSON.stringify(id)} cannot be run: ${problem}`);
     texts.set(id, text);
   }
@@ -91,30 +89,22 @@ function isHashOf(id: string, text: string): boolean {
   return createHash(algorithm).update(text).digest('hex') === digits.toLowerCase();
 }
 
-function createCheck(schema: GraphQLSchema, config: LimitConfig) {
-  const finder = createFinder(schema, config);
-  return (text: string): string | undefined => {
-    const names = operationNamesOf(text);
-    if (names.length === 0) return 'it has no operation';
-    for (const name of names) {
-      const found = findOperation(finder, text, name);
-      const excess = 'errors' in found ? undefined : findExcessOf(schema, config, found);
-      const errors = 'errors' in found ? found.errors : excess ? [excess] : [];
-      if (errors.length > 0) {
-        return errors.map(({ message }) => message.replace(/\.$/, '')).join('; ');
-      }
-    }
-    return undefined;
-  };
+/** Why a document cannot be run, whatever its variables. */
+function findProblem(text: string, schema: GraphQLSchema, config: LimitConfig): string | undefined {
+  try {
+    const document = parseWithin(text);
+    const nodes = document.definitions.filter((one) => one.kind === Kind.OPERATION_DEFINITION);
+    if (nodes.length === 0) return 'it has no operation';
+    const invalid = validateWithin(schema, config, document);
+    if (invalid.length > 0) return sentencesOf(invalid);
+    const executables = nodes.map((node) => ({ document, node, text }));
+    const excess = executables.flatMap((one) => findExcessOf(schema, config, one) ?? []);
+    return excess[0] && sentencesOf(excess.slice(0, 1));
+  } catch (error) {
+    return sentencesOf([error as Error]);
+  }
 }
 
-/** Undefined for an anonymous operation; and for a text that cannot be parsed, whose error is reported by `find`. */
-function operationNamesOf(text: string): (string | undefined)[] {
-  try {
-    return parse(text).definitions.flatMap((definition) =>
-      definition.kind === Kind.OPERATION_DEFINITION ? [definition.name?.value] : [],
-    );
-  } catch {
-    return [undefined];
-  }
+function sentencesOf(errors: readonly Error[]): string {
+  return errors.map(({ message }) => message.replace(/\.$/, '')).join('; ');
 }

@@ -1,11 +1,10 @@
 // The one Yoga: its list of plugins says how an operation is executed, whoever sends it.
 import type { FastifyBaseLogger } from 'fastify';
-import type { GraphQLError, GraphQLSchema } from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import type { DocumentStore } from './documents.ts';
 import type { LimitConfig } from './engine/limits.ts';
-import { type Operation, Operations } from './engine/operations.ts';
-import { operationNotFound } from './errors.ts';
+import { Operations } from './engine/operations.ts';
 import type { OperationContext } from './operation.ts';
 import { type AnswerCacheOptions, useAnswerCache } from './plugins/answer-cache.ts';
 import { useAnswers } from './plugins/answers.ts';
@@ -29,45 +28,27 @@ export interface PipelineOptions extends AnswerCacheOptions {
   readonly plugins?: readonly object[] | undefined;
 }
 
-/** Errors of a document, of which nothing is executed. */
-export interface Invalid {
-  readonly errors: readonly GraphQLError[];
-}
-
-export type Pipeline = ReturnType<typeof createPipeline>;
-
 export function createPipeline(options: PipelineOptions) {
-  const { schema, config, documents, plugins = [] } = options;
-  return createBare(options, (operations) => [
-    useStoredDocuments(documents),
-    useDocumentLimits(schema, config),
-    useMetrics(operations),
-    useCost(schema, config, operations),
-    useCompiledQueries(operations),
-    useTurns(operations),
-    useMaskedResults(operations),
-    useAnswerCache(options, operations),
-    useLiveQueries(operations, options.hasSockets),
-    useAnswers(options.startTask),
-    ...plugins,
-  ]);
-}
-
-/** Parses and validates, and executes nothing. */
-export const createFinder = (schema: GraphQLSchema, config: LimitConfig) =>
-  createBare({ schema }, () => [useDocumentLimits(schema, config)]);
-
-function createBare(
-  { schema, log }: Pick<PipelineOptions, 'schema'> & Partial<Pick<PipelineOptions, 'log'>>,
-  pluginsFor: (operations: Operations) => object[],
-) {
+  const { schema, config, documents, log, plugins = [] } = options;
   const operations = new Operations();
   const yoga = createYoga<OperationContext>({
     schema,
     maskedErrors: { maskError: (error) => maskError(error, log) },
     // A thousand documents of 1 MiB would be kept with their errors.
     parserAndValidationCache: { documentCache: operations, errorCache: noCache },
-    plugins: pluginsFor(operations),
+    plugins: [
+      useStoredDocuments(documents),
+      useDocumentLimits(schema, config),
+      useMetrics(operations),
+      useCost(schema, config, operations),
+      useCompiledQueries(operations),
+      useTurns(operations),
+      useMaskedResults(operations),
+      useAnswerCache(options, operations),
+      useLiveQueries(operations, options.hasSockets),
+      useAnswers(options.startTask),
+      ...plugins,
+    ],
     // Fastify has these.
     ...{ cors: false, graphiql: false, landingPage: false, multipart: false },
     ...{ maxRequestBodySize: false, logging: false },
@@ -76,24 +57,3 @@ function createBare(
 }
 
 const noCache = { get: () => undefined, set: () => {} };
-
-/** Parses and validates a document; `method` GET: a mutation is an error. */
-export function findOperation(
-  { yoga, operations }: Pipeline,
-  text: string,
-  operationName: string | undefined,
-  method: 'GET' | 'POST' = 'POST',
-): Operation | Invalid {
-  const { parse, validate, schema } = yoga.getEnveloped({
-    request: { method },
-    params: { operationName },
-  });
-  try {
-    const document = parse(text);
-    const errors = validate(schema, document);
-    if (errors.length > 0) return { errors };
-    return operations.of(document, operationName) ?? { errors: [operationNotFound()] };
-  } catch (error) {
-    return { errors: [maskError(error)] };
-  }
-}

@@ -1,5 +1,6 @@
 // JSON: encoding of answers, decoding of request bodies.
 import { isUtf8 } from 'node:buffer';
+import { HttpError } from '../errors.ts';
 
 /** Escapes U+2028 and U+2029, which clients that evaluate JSON reject. A Buffer: Fastify adds a charset to a string. */
 export function encodeJson(value: unknown): Buffer {
@@ -11,8 +12,10 @@ export function encodeJson(value: unknown): Buffer {
 }
 
 /** What a client sent cannot be read; the message says what and why. */
-export class InputError extends Error {
-  override readonly name = 'InputError';
+export class InputError extends HttpError {
+  constructor(message: string) {
+    super(400, 'BAD_REQUEST', message);
+  }
 }
 
 /** Limit of nesting: valid input has a few levels, and deep input would overflow the stack later. */

@@ -9,9 +9,10 @@ import { isShared } from '../plugins/answer-cache.ts';
 import { delayRefusal, SentRequest } from '../plugins/answers.ts';
 import { failureOf } from '../plugins/masked-errors.ts';
 import type { Sent } from '../request.ts';
-import { createPipeline, findOperation, type Invalid, type PipelineOptions } from '../yoga.ts';
+import { createPipeline, type PipelineOptions } from '../yoga.ts';
 import type { Answer, Reading } from './answer-cache.ts';
 import { countSelections } from './compiled-query.ts';
+import { parseWithin } from './limits.ts';
 import type { Operation } from './operations.ts';
 
 /** Observes the work for one operation, which sets what it finds out in `run`. */
@@ -32,13 +33,13 @@ export class Engine {
     this.#observe = options.observe ?? ((_run, work) => work());
   }
 
-  /** The operation of a document, by its text and name; GET: a mutation is an error. */
-  find(
-    text: string,
-    operationName: string | undefined,
-    method?: 'GET' | 'POST',
-  ): Operation | Invalid {
-    return findOperation(this.#pipeline, text, operationName, method);
+  /** The operation of a valid document, by its text and name. */
+  find(text: string, name: string | undefined): Operation | undefined {
+    const { operations } = this.#pipeline;
+    const known = operations.get(text);
+    const document = known ?? parseWithin(text);
+    if (!known) operations.set(text, document);
+    return operations.of(document, name);
   }
 
   /** The operation of a document of this service itself. @throws when it does not fit the schema */

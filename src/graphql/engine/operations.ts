@@ -28,15 +28,10 @@ export interface Operation {
 const bytesPerCharacter = 300;
 const bytesPerOperation = 1_000;
 
-interface Source {
-  readonly text: string;
-  readonly document: DocumentNode;
-}
-
 /** The cache of parsed documents of Yoga, by their text; and their operations. */
 export class Operations {
   readonly #documents = new LRUCache<string, DocumentNode>({ maxSize: 67_108_864 });
-  readonly #sources = new WeakMap<DocumentNode, Source>();
+  readonly #texts = new WeakMap<DocumentNode, string>();
   readonly #operations = new WeakMap<OperationDefinitionNode, Operation>();
 
   get(text: string): DocumentNode | undefined {
@@ -44,9 +39,8 @@ export class Operations {
   }
 
   set(text: string, document: DocumentNode): void {
-    const source = { text, document };
-    this.#sources.set(document, source);
-    this.#store(source);
+    this.#texts.set(document, text);
+    this.#store(text, document);
   }
 
   /** Undefined: the document has no operation of this name, or several where no name is given. */
@@ -54,23 +48,24 @@ export class Operations {
     const node = getOperationAST(document, name);
     const known = node && this.#operations.get(node);
     if (!node || known) return known ?? undefined;
-    const source = this.#sources.get(document);
-    const operation = toOperation(document, node, source?.text);
+    const text = this.#texts.get(document);
+    const operation = toOperation(document, node, text);
     this.#operations.set(node, operation);
     // A subscription is executed as the query that it has become.
     this.#operations.set(operation.node, operation);
-    if (source) this.#sources.set(operation.document, source);
+    if (text !== undefined) this.#texts.set(operation.document, text);
     this.updateSize(operation);
     return operation;
   }
 
   /** Updates the size of a document in the cache, after an operation of it was found or compiled. */
   updateSize({ document }: Pick<Operation, 'document'>): void {
-    const source = this.#sources.get(document);
-    if (source && this.#documents.has(source.text)) this.#store(source);
+    const text = this.#texts.get(document);
+    const kept = text !== undefined && this.#documents.get(text);
+    if (kept) this.#store(text, kept);
   }
 
-  #store({ text, document }: Source): void {
+  #store(text: string, document: DocumentNode): void {
     let size = bytesPerCharacter * text.length;
     for (const definition of document.definitions) {
       const operation = this.#operations.get(definition as OperationDefinitionNode);

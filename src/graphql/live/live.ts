@@ -220,11 +220,7 @@ function toExecution(
 ): LiveExecution {
   const digest = createHash('sha256').update(JSON.stringify([name ?? null, text]));
   const key = `live ${digest.update(writeCanonical(variables)).digest('base64')}`;
-  const operation = () => {
-    const found = engine.find(text, name);
-    if ('errors' in found) throw found.errors[0];
-    return found;
-  };
+  const operation = () => engine.find(text, name) as Operation;
   return { ...encodingOf(eventType, key), variables, operation };
 }
 

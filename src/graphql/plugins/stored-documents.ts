@@ -1,6 +1,6 @@
 // Documents by an id or a hash (trusted documents, automatic persisted queries), and the safelist; for GET in the address.
 import type { GraphQLParams } from 'graphql-yoga';
-import { InputError, isDeeper, maxLevels, readJson } from '../../http/json.ts';
+import { isDeeper, maxLevels, readJson } from '../../http/json.ts';
 import type { DocumentReference, DocumentStore } from '../documents.ts';
 import { badRequest } from '../errors.ts';
 import type { OperationContext, OperationPlugin } from '../operation.ts';
@@ -45,17 +45,10 @@ function readQueryString(url: string): GraphQLParams {
       throw badRequest(`The parameter ${name} is there more than once.`);
     }
     const isJson = name === 'variables' || name === 'extensions';
-    parameters[name] = value && isJson ? readParameter(name, value) : value || undefined;
+    parameters[name] =
+      value && isJson ? readJson(value, `The parameter ${name}`) : value || undefined;
   }
   return parameters;
-}
-
-function readParameter(name: string, value: string): unknown {
-  try {
-    return readJson(value, `The parameter ${name}`);
-  } catch (error) {
-    throw error instanceof InputError ? badRequest(error.message) : error;
-  }
 }
 
 function readReference({ query, ...others }: GraphQLParams): DocumentReference {

@@ -76,21 +76,19 @@ const content = (t: Fields, isNew: boolean) => ({
     description: `Absolute URL of the video below the video host, or its key, \`outfits_videos/<uuid>.mp4\`${isNew ? '; none when omitted' : '; null removes it'}.`,
     extensions: { mayBeNull: true, example: null },
   }),
+  device: t.field({
+    type: Device,
+    description: `Device of ${isNew ? 'publication' : 'this change'}; WEB when omitted.`,
+  }),
 });
 
 export const CreateOutfitInput = builder.inputType('CreateOutfitInput', {
   description: 'A new outfit. A field that is null counts as omitted.',
-  fields: (t) => ({
-    ...content(t, true),
-    device: t.field({ type: Device, description: 'Device of publication; WEB when omitted.' }),
-  }),
+  fields: (t) => content(t, true),
 });
 
 export const UpdateOutfitInput = builder.inputType('UpdateOutfitInput', {
   description:
     'Changes to an outfit; fields that are omitted or null keep their values, but `video: null` removes the video.',
-  fields: (t) => ({
-    ...content(t, false),
-    device: t.field({ type: Device, description: 'Device of this change; WEB when omitted.' }),
-  }),
+  fields: (t) => content(t, false),
 });

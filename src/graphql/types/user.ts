@@ -2,7 +2,7 @@
 import { parseUrl } from '../../config/values.ts';
 import { builder } from '../builder.ts';
 import { badUserInput } from '../errors.ts';
-import { globalIdOf, Node, readGlobalId } from './node.ts';
+import { globalIdOf, identityArguments, Node, readIdentity } from './node.ts';
 
 export const User = builder.prismaObject('User', {
   interfaces: [Node],
@@ -36,26 +36,21 @@ builder.queryField('user', (t) =>
     nullable: true,
     description: 'One user or null, by exactly one of id, number and username.',
     args: {
-      id: t.arg.id({ description: 'Global identifier of the user.' }),
-      databaseId: t.arg.int({ description: 'Number of the user.' }),
+      ...identityArguments,
       username: t.arg.string({
         description: 'Exact handle; of several users with it, the one with the lowest id.',
       }),
     },
-    resolve: (_root, { id, databaseId, username }, { prisma }) => {
-      const given = [id, databaseId, username].filter((value) => value != null);
+    resolve: (_root, { username, ...identity }, { prisma }) => {
+      const given = [...Object.values(identity), username].filter((value) => value != null);
       if (given.length !== 1) {
         throw badUserInput('Give exactly one of id, databaseId and username.');
       }
-      const number =
-        typeof id === 'string'
-          ? readGlobalId('User', id, 'id', ' For a number, use databaseId.')
-          : databaseId;
-      if (typeof number === 'number') {
-        return prisma.user.findUnique({ where: { id: number } });
+      if (typeof username !== 'string') {
+        return prisma.user.findUnique({ where: { id: readIdentity('User', identity) } });
       }
       // PostgreSQL text cannot hold a NUL character, so no user can have it.
-      if (!username || username.includes('\0')) return null;
+      if (username === '' || username.includes('\0')) return null;
       return prisma.user.findFirst({ where: { username }, orderBy: { id: 'asc' } });
     },
   }),
