@@ -1,9 +1,5 @@
 // docs/install.md: several processes behind deploy/haproxy.cfg are restarted one after the other, and no request fails.
-import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   baseOf,
   demoEnvironment,
@@ -14,30 +10,10 @@ import {
 } from '../support/cli/process.ts';
 import { addressOf, keepBusy } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
+import { hasHaproxy, startHaproxy } from '../support/http/haproxy.ts';
 import { secret } from '../support/http/tokens.ts';
 
-const program = '/usr/sbin/haproxy';
-
-/** HAProxy with the file of deploy/, before these ports. */
-async function startProxy(ports: readonly number[]): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-haproxy-'));
-  const own = await findFreePort();
-  const given = readFileSync(new URL('../../deploy/haproxy.cfg', import.meta.url), 'utf8');
-  const servers = ports.map((port, at) => `    server gateway-${at + 1} 127.0.0.1:${port}\n`);
-  const text = given
-    .replace('bind :4000', `bind 127.0.0.1:${own}`)
-    .replace(/(?: {4}server gateway-\d 127\.0\.0\.1:400\d\n)+/, servers.join(''));
-  const file = join(folder, 'haproxy.cfg');
-  writeFileSync(file, text);
-  const child = spawn(program, ['-db', '-f', file], { stdio: 'ignore' });
-  onTestFinished(() => {
-    child.kill('SIGKILL');
-    rmSync(folder, { recursive: true });
-  });
-  return `http://127.0.0.1:${own}`;
-}
-
-test.skipIf(!existsSync(program))(
+test.skipIf(!hasHaproxy)(
   'a rolling restart of three processes behind HAProxy answers every read and every write',
   async () => {
     const environment = {
@@ -53,7 +29,7 @@ test.skipIf(!existsSync(program))(
       await baseOf(server);
       return server;
     };
-    const base = await startProxy(ports);
+    const base = await startHaproxy(ports);
     const servers = await Promise.all(ports.map(start));
     const isReady = async (at: string) => (await send(at, '/health/ready')).status;
     await expect.poll(() => isReady(base)).toBe(200);
