@@ -1,4 +1,4 @@
-// What DATABASE_URL may say besides TLS: what is not followed is refused in one sentence, and no password is repeated.
+// What DATABASE_URL may say: what is not followed is refused in one sentence, and no password is repeated.
 import { describe, expect, test } from 'vitest';
 import * as check from '../../src/commands/check.ts';
 import { readServerUrl } from '../../src/database/connection/server-url.ts';
@@ -41,6 +41,27 @@ test.each([
   ['load_balance_hosts=random', 'has load_balance_hosts=random, which'],
   ['client_encoding=latin1', 'has client_encoding=latin1, which'],
   ['host=a,b', 'names several hosts: name one'],
+  [
+    'sslmode=prefer',
+    'has sslmode=prefer, which anyone on the way can turn into no TLS: use one of',
+  ],
+  ['sslmode=allow', 'has sslmode=allow, which'],
+  [
+    'sslmode=no-verify',
+    'has sslmode=no-verify: use one of disable, require, verify-ca, verify-full',
+  ],
+  ['sslmode=verify-ca', 'has sslmode=verify-ca without sslrootcert: name the file'],
+  ['sslrootcert=ca.crt', 'says something of TLS, but not sslmode: add one of'],
+  ['sslnegotiation=direct', 'says something of TLS, but not sslmode: add one of'],
+  ['sslmode=disable&sslnegotiation=direct', 'has sslnegotiation=direct with sslmode=disable'],
+  ['sslmode=require&sslnegotiation=soon', 'has sslnegotiation=soon, which the gateway cannot do'],
+  ['sslmode=require&sslrootcert=system', 'has sslrootcert=system with sslmode=require: use'],
+  [
+    'sslmode=verify-full&sslrootcert=/no/ca.crt',
+    'names a file that cannot be read (ENOENT: no such',
+  ],
+  ['sslmode=require&sslcert=client.crt', 'has one of sslcert and sslkey: they go together'],
+  ['sslmode=require&sslcrl=crl.pem', 'has sslcrl, which the gateway does not know: leave it out'],
 ])('refuses ?%s in one sentence', async (query, sentence) => {
   expect(await said(`postgresql://gw@localhost/s1?${query}`)).toContain(sentence);
 });

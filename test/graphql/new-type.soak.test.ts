@@ -92,7 +92,7 @@ builder.mutationField('deleteComment', (t) =>
 const script = `
 import { SignJWT } from 'jose';
 import { buildApp } from './src/app.ts';
-import { readConfig } from './src/config.ts';
+import { readConfig } from './src/config/config.ts';
 import { openDatabase } from './src/database/database.ts';
 import { migrate } from './src/database/migrations.ts';
 import { saveOutfits } from './src/outfits/writes/bulk.ts';

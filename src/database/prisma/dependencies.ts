@@ -11,17 +11,12 @@ const tables: Readonly<Record<Prisma.ModelName, string>> = {
   IdempotencyKey: 'idempotency_keys',
 };
 
-interface Relation {
-  readonly model: Model;
-  /** Whether the row itself has the key of the other one, so that its dependency shows which one that is. */
-  readonly isByKey: boolean;
-}
-
 interface Model {
   readonly table: string;
   /** Fields of the primary key. */
   readonly key: readonly string[];
-  readonly relations: Map<string, Relation>;
+  /** Other models, by the field that leads to their rows. */
+  readonly relations: Map<string, Model>;
 }
 
 const models = readModels();
@@ -36,10 +31,9 @@ function readModels(): ReadonlyMap<string, Model> {
     }),
   );
   for (const [name, { fields }] of entries) {
-    for (const { kind, type, name: field, relationFromFields = [] } of fields) {
+    for (const { kind, type, name: field } of fields) {
       const model = kind === 'object' && found.get(type);
-      const isByKey = relationFromFields.length > 0;
-      if (model) found.get(name)?.relations.set(field, { model, isByKey });
+      if (model) found.get(name)?.relations.set(field, model);
     }
   }
   return found;
@@ -50,57 +44,25 @@ export function dependenciesOf(
   name: string | undefined,
   operation: string,
   args: unknown,
-  result: unknown,
 ): Dependencies | undefined {
   const model = name === undefined ? undefined : models.get(name);
   if (!model || !/^(?:find|count|aggregate|groupBy)/.test(operation)) return undefined;
-  const found = new Collector();
-  found.add(model, keysIn(model, propertiesOf(args)['where']));
-  found.addShown(model, args, [result].flat());
-  return found;
+  const keys = keysIn(model, propertiesOf(args)['where']);
+  const mentioned = tablesIn(model, args);
+  return keys
+    ? { rows: { [model.table]: keys }, tables: new Set(mentioned) }
+    : { tables: new Set([model.table, ...mentioned]) };
 }
 
-class Collector {
-  readonly tables = new Set<string>();
-  readonly rows: Record<string, RowKey[]> = {};
-
-  /** @param keys undefined: the rows were found by something else */
-  add({ table }: Model, keys: readonly RowKey[] | undefined): void {
-    if (keys) this.rows[table] = [...(this.rows[table] ?? []), ...keys];
-    else this.tables.add(table);
-  }
-
-  /** What the rows show of others (`include` and `select`), and by what others they were found, sorted or counted. */
-  addShown(model: Model, args: unknown, rows: readonly unknown[]): void {
-    for (const [part, fields] of Object.entries(propertiesOf(args))) {
-      if (part !== 'include' && part !== 'select') this.#addMentioned(model, { [part]: fields });
-      else {
-        for (const [field, inner] of Object.entries(propertiesOf(fields))) {
-          const relation = model.relations.get(field);
-          if (!relation) this.#addMentioned(model, { [field]: inner });
-          else {
-            const shown = rows.flatMap((row) => propertiesOf(row)[field] ?? []);
-            const keys = shown.map((row) => keyOf(relation.model, propertiesOf(row)));
-            const isKnown = relation.isByKey && keys.every((key) => key !== undefined);
-            this.add(relation.model, isKnown ? (keys as RowKey[]) : undefined);
-            this.addShown(relation.model, inner, shown);
-          }
-        }
-      }
-    }
-  }
-
-  #addMentioned(model: Model, part: unknown): void {
-    for (const [name, inner] of Object.entries(propertiesOf(part))) {
-      const relation = model.relations.get(name);
-      if (relation) this.add(relation.model, undefined);
-      // `_count: true` counts the rows of all relations.
-      if (name === '_count' && inner === true) {
-        for (const counted of model.relations.values()) this.add(counted.model, undefined);
-      }
-      this.#addMentioned(relation?.model ?? model, inner);
-    }
-  }
+/** Of all models that rows are shown with, or by which they are found, sorted or counted. */
+function tablesIn(model: Model, part: unknown): string[] {
+  return Object.entries(propertiesOf(part)).flatMap(([name, inner]) => {
+    const related = model.relations.get(name);
+    // `_count: true` counts the rows of all relations.
+    const counted = name === '_count' && inner === true ? [...model.relations.values()] : [];
+    const found = related ? [related, ...counted] : counted;
+    return [...found.map(({ table }) => table), ...tablesIn(related ?? model, inner)];
+  });
 }
 
 /** Keys in a condition that only rows with these fulfil, whatever else it says. */
@@ -108,17 +70,13 @@ function keysIn(model: Model, where: unknown): readonly RowKey[] | undefined {
   const { key } = model;
   const given = propertiesOf(where);
   // A key of several fields is an object, by default with the joined name.
-  const single = keyOf(model, { ...given, ...propertiesOf(given[key.join('_')]) });
-  if (single !== undefined) return [single];
+  const fields = { ...given, ...propertiesOf(given[key.join('_')]) };
+  const single = key.map((field) => fields[field]);
+  // Of integers: the texts of other types are not unique.
+  if (single.length > 0 && single.every(isKeyValue)) return [rowKeyOf(single)];
   const { in: several } = propertiesOf(given[key.join()]);
   if (!Array.isArray(several) || !several.every(isKeyValue)) return undefined;
   return several.map((value) => rowKeyOf([value]));
-}
-
-/** Undefined: a field is missing, or not an integer. The texts of other types are not unique. */
-function keyOf({ key }: Model, row: Readonly<Record<string, unknown>>): RowKey | undefined {
-  const values = key.map((field) => row[field]);
-  return values.length > 0 && values.every(isKeyValue) ? rowKeyOf(values) : undefined;
 }
 
 function isKeyValue(value: unknown): value is bigint | number {

@@ -126,8 +126,11 @@ export async function removeOlder(
     for (const table of ['users', 'outfits']) {
       await client.query(`ALTER SEQUENCE ${table}_id_seq RESTART`);
     }
-    await renewFirstId(client, firstId);
-    await moveSequences(client);
+    if (firstId !== undefined) {
+      await client.query('DELETE FROM first_id');
+      await client.query('INSERT INTO first_id (value) VALUES ($1)', [firstId]);
+    }
+    await moveSequences(client, await readFirstId(client));
     return removed;
   });
 }
@@ -215,8 +218,8 @@ export async function reserveIds(pool: pg.Pool, firstId: number): Promise<void> 
   if (!(await lacksFirstId(pool, firstId))) return;
   const reserving = inTransaction(pool, async (client) => {
     await client.query(lockTables);
-    await reserveFirstId(client, firstId);
-    await moveSequences(client);
+    await client.query(raiseFirstId, [firstId]);
+    await moveSequences(client, firstId);
   });
   await reserving.catch(async (error) => {
     if (!isReadOnlyError(sqlStateOf(error))) throw error;
@@ -245,56 +248,34 @@ async function lacksFirstId(pool: Pick<pg.Pool, 'query'>, firstId: number): Prom
   return rowCount !== 0;
 }
 
-/** Raises the stored id, unless outfits use it: these would look like the source's. The tables must be locked. */
-async function reserveFirstId(client: pg.PoolClient, firstId: number): Promise<void> {
-  await client.query(
-    `INSERT INTO first_id AS kept (value) VALUES ($1)
-     ON CONFLICT (is_only) DO UPDATE SET value = excluded.value
-     WHERE kept.value < excluded.value AND NOT EXISTS (SELECT FROM outfits WHERE id >= kept.value)`,
-    [firstId],
-  );
-  await moveTo(client, firstId);
-}
-
-/** Stores `firstId` if given, and makes new ids begin at the stored one. */
-async function renewFirstId(client: pg.PoolClient, firstId: number | undefined): Promise<void> {
-  if (firstId !== undefined) {
-    await client.query('DELETE FROM first_id');
-    await client.query('INSERT INTO first_id (value) VALUES ($1)', [firstId]);
-  }
-  await moveTo(client, await readFirstId(client));
-}
-
-async function moveTo(client: pg.PoolClient, firstId = 1): Promise<void> {
-  for (const table of ['users', 'outfits']) {
-    await client.query(
-      `SELECT setval('${table}_id_seq', $1::bigint - 1) FROM ${table}_id_seq
-       WHERE last_value < $1::bigint - 1`,
-      [firstId],
-    );
-  }
-}
+/** Unless outfits use the stored id: these would look like the source's. */
+const raiseFirstId = `
+  INSERT INTO first_id AS kept (value) VALUES ($1)
+  ON CONFLICT (is_only) DO UPDATE SET value = excluded.value
+  WHERE kept.value < excluded.value AND NOT EXISTS (SELECT FROM outfits WHERE id >= kept.value)`;
 
 /** Prevents a race: a row inserted between reading and setting would move the sequence back. */
 const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
 
-/** Behind the highest ids that exist. */
-export async function moveSequences(client: pg.PoolClient): Promise<void> {
-  for (const table of ['users', 'outfits']) await client.query(moveSequence(table));
+/** Behind the highest ids that exist. @param firstId the first one that new ids may be */
+export async function moveSequences(client: pg.PoolClient, firstId = 1): Promise<void> {
+  for (const table of ['users', 'outfits']) await client.query(moveSequence(table), [firstId]);
 }
 
 /** To the highest id, or near the maximum before the largest gap, of those behind the sequence if there is one. */
 const moveSequence = (table: string) => `
-  SELECT setval('${table}_id_seq', CASE WHEN greatest(highest, last_value) <= ${int4.max - minRoom} THEN highest ELSE (
+  SELECT setval('${table}_id_seq', CASE WHEN start <= ${int4.max - minRoom} THEN start ELSE (
     SELECT id
     FROM (
       SELECT id, lead(id, 1, ${int4.max + 1}) OVER (ORDER BY id) - id AS room
-      FROM (SELECT 1 AS id UNION SELECT last_value UNION SELECT id FROM ${table}) taken
+      FROM (SELECT 1 AS id UNION SELECT start UNION SELECT id FROM ${table}) taken
     ) gaps
-    ORDER BY room > 1 AND id >= last_value DESC, room DESC, id LIMIT 1
+    ORDER BY room > 1 AND id >= start DESC, room DESC, id LIMIT 1
   ) END)
-  FROM ${table}_id_seq CROSS JOIN (SELECT max(id) AS highest FROM ${table}) used
-  WHERE highest >= last_value OR last_value > ${int4.max - minRoom}`;
+  FROM ${table}_id_seq
+  CROSS JOIN LATERAL (SELECT greatest(max(id), $1::bigint - 1) AS used FROM ${table}) used
+  CROSS JOIN LATERAL (SELECT greatest(used, last_value) AS start) start
+  WHERE used >= last_value OR last_value > ${int4.max - minRoom}`;
 
 async function upsert(
   client: pg.PoolClient,
