@@ -11,8 +11,7 @@ import type { GraphQLSchema } from 'graphql';
 import { type Attached, createAdmission, createWriteGuard } from './admission/admission.ts';
 import { admitBodies } from './admission/bodies.ts';
 import { ConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
-import { keepCookieAnswersPrivate } from './admission/cookies.ts';
-import { Credentials } from './admission/credentials.ts';
+import { Credentials, keepCookieAnswersPrivate } from './admission/credentials.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
 import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
@@ -43,8 +42,12 @@ import { decorateDisconnectSignal, type Shutdown } from './http/server/connectio
 import { serveHealth } from './http/server/health.ts';
 import { createServer } from './http/server/server.ts';
 import { createClientErrorHandler, type Unreadable } from './http/server/unreadable-requests.ts';
-import { type ObserveAnswer, observeAnswers } from './observability/answers.ts';
-import { createLogThrottle, logAnswers } from './observability/log.ts';
+import {
+  createLogThrottle,
+  logAnswers,
+  type ObserveAnswer,
+  observeAnswers,
+} from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { Tracing } from './observability/tracing/tracing.ts';
 import { followUnknownParameters } from './observability/unknown-parameters.ts';

@@ -1,5 +1,5 @@
 // Client identification: name and version of the app that sends a request, from headers that are not authenticated. For
-// the log, traces and metrics, never for authorization.
+// the log, traces and metrics, never for authorization. And counts by names that clients choose, whose number is bounded.
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
@@ -69,4 +69,75 @@ export function sanitizeName(name: string): string {
   // Truncated first, as a header may have 16 KiB; by code points, so that no surrogate pair is split.
   const start = [...name.slice(0, 2 * maxLength)].slice(0, maxLength).join('');
   return start.replace(/[^\p{L}\p{M}\p{N}\x20-\x7e]/gu, '\ufffd');
+}
+
+/** The name under which names beyond the limit are counted together. */
+const other = 'other';
+
+/** Milliseconds without a request after which a name makes room for a new one. */
+const idleTimeout = 600_000;
+
+/** One value for each name up to a maximum; other names share one. */
+export class BoundedNames<Value extends object> {
+  readonly #values: LRUCache<string, Value>;
+  #other: Value | undefined;
+
+  constructor(
+    private readonly max: number,
+    private readonly create: (name: string) => Value,
+  ) {
+    // Who is idle stays until there is no room.
+    const kept = { allowStale: true, noDeleteOnStaleGet: true, ttlResolution: 0 };
+    this.#values = new LRUCache({ max, ttl: idleTimeout, ...kept });
+  }
+
+  /** The value of a name that is in use. */
+  get(name: string): Value {
+    const known = this.#values.get(name);
+    if (!known && this.#values.size === this.max) this.#values.purgeStale();
+    if (!known && this.#values.size === this.max) {
+      this.#other ??= this.create(other);
+      return this.#other;
+    }
+    const value = known ?? this.create(name);
+    this.#values.set(name, value);
+    return value;
+  }
+
+  *values(): Generator<Value> {
+    for (const value of this.#values.rvalues()) if (value) yield value;
+    if (this.#other !== undefined) yield this.#other;
+  }
+}
+
+interface ClientCount {
+  readonly client: string;
+  readonly name: string;
+  requests: number;
+}
+
+const maxClients = 50;
+
+/** Counts by client and a second name, such as a path or a parameter. */
+export class ClientCounts {
+  readonly #clients: BoundedNames<BoundedNames<ClientCount>>;
+
+  /** @param max second names for each client */
+  constructor(max: number) {
+    this.#clients = new BoundedNames(
+      maxClients,
+      (client) => new BoundedNames(max, (name) => ({ client, name, requests: 0 })),
+    );
+  }
+
+  /** @returns the count after this request */
+  count(client: string, name: string): ClientCount {
+    const found = this.#clients.get(client).get(name);
+    found.requests += 1;
+    return found;
+  }
+
+  *[Symbol.iterator](): Generator<ClientCount> {
+    for (const names of this.#clients.values()) yield* names.values();
+  }
 }

@@ -1,5 +1,6 @@
-// The log: one line per answer at debug, throttled warnings, and errors without the values of clients.
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+// What is observed of each answer, and the log: one line per answer at debug, throttled warnings, and errors without the
+// values of clients.
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   type DestinationStream,
   type LevelWithSilent,
@@ -7,13 +8,20 @@ import {
   pino,
   stdTimeFunctions,
 } from 'pino';
-import type { ObserveAnswer } from './answers.ts';
 import { clientOf } from './clients.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** Logs the cause of a refused request, if it has one. Throttled to one line a second. */
     logHttpError: (log: FastifyBaseLogger, error: Error) => void;
+  }
+  interface FastifyRequest {
+    /** Name of the executed GraphQL operation; undefined: none was executed, or it is anonymous. */
+    operationName: string | undefined;
+    /** Milliseconds to the first byte of a stream, which stays open until its reader leaves. */
+    streamedAfter: number | undefined;
+    /** Pattern of a path that this gateway does not serve and has forwarded, such as `/api/users/:id/`. */
+    forwardedPath?: string | undefined;
   }
 }
 
@@ -136,4 +144,43 @@ function isFixedText(error: Error & ErrorFields): boolean {
   if (/^(?:SyntaxError$|DriverAdapterError$|PrismaClient)/.test(error.name)) return false;
   // PostgreSQL quotes values in data exceptions (class 22) and in what functions raise (P0).
   return error.severity === undefined || !/^(22|P0)/.test(String(error.code));
+}
+
+export type Answered = Pick<
+  FastifyRequest,
+  'forwardedPath' | 'headers' | 'log' | 'method' | 'operationName' | 'url'
+> & {
+  readonly viewer?: { readonly userId: number } | undefined;
+  readonly routeOptions: { readonly url?: string | undefined };
+};
+
+/** @param bytes of the body; undefined: it is streamed */
+export type ObserveAnswer = (
+  request: Answered,
+  status: number,
+  milliseconds: number,
+  bytes?: number,
+) => void;
+
+/** Returns the function that observes what is no answer to a request. */
+export function observeAnswers(
+  app: FastifyInstance,
+  observers: readonly (ObserveAnswer | undefined)[],
+): ObserveAnswer {
+  const observe: ObserveAnswer = (...answer) => {
+    for (const one of observers) one?.(...answer);
+  };
+  app.decorateRequest('operationName', undefined);
+  app.addHook('onResponse', (request, reply, done) => {
+    const { streamedAfter = reply.elapsedTime } = request;
+    observe(request, reply.statusCode, streamedAfter, bytesOf(request, reply));
+    done();
+  });
+  return observe;
+}
+
+function bytesOf({ method }: FastifyRequest, reply: FastifyReply): number | undefined {
+  const length = reply.getHeader('content-length');
+  if (method === 'HEAD') return 0;
+  return length === undefined ? undefined : Number(length);
 }

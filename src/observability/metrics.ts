@@ -5,10 +5,8 @@ import type { LaneState } from '../database/connection/lane.ts';
 import type { Database } from '../database/database.ts';
 import { fallbackReasons, type Replicas } from '../database/standby/replicas.ts';
 import { type Unreadable, unreadableReasons } from '../http/server/unreadable-requests.ts';
-import type { ObserveAnswer } from './answers.ts';
-import { ClientCounts } from './bounded-names.ts';
-import { clientOf } from './clients.ts';
-import { maxNameLength } from './log.ts';
+import { ClientCounts, clientOf } from './clients.ts';
+import { maxNameLength, type ObserveAnswer } from './log.ts';
 
 /** Operation names used as labels at most: clients choose them, and each costs memory for good. */
 const maxOperations = 100;

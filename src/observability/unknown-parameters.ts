@@ -1,7 +1,6 @@
 // Unknown query parameters: counted by client and logged once. Names only, never values.
 import type { FastifyInstance } from 'fastify';
-import { ClientCounts } from './bounded-names.ts';
-import { clientOf, sanitizeName } from './clients.ts';
+import { ClientCounts, clientOf, sanitizeName } from './clients.ts';
 import type { Metrics } from './metrics.ts';
 
 declare module 'fastify' {

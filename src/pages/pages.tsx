@@ -16,8 +16,14 @@ import { ApiPage } from './api-page.tsx';
 import { browseRoutes, ErrorPage, HomePage, OutfitPage, OutfitsPage } from './browse.tsx';
 import { DocsPage } from './docs-page.tsx';
 import { negotiateHtml, type Page } from './html-negotiation.ts';
-import { pageHeaders, toHtml } from './parts/layout.tsx';
-import { linksOf, type PagesOptions, type Site, writingOf } from './parts/site.ts';
+import {
+  linksOf,
+  type PagesOptions,
+  pageHeaders,
+  type Site,
+  toHtml,
+  writingOf,
+} from './parts/layout.tsx';
 
 const views: Readonly<Record<string, typeof OutfitPage>> = {
   '/': HomePage,

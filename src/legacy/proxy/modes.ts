@@ -9,8 +9,7 @@ import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../../ht
 import { hasBody, requestIdHeader, safeMethods, securityHeaders } from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
 import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
-import { BoundedNames } from '../../observability/bounded-names.ts';
-import { sanitizeName } from '../../observability/clients.ts';
+import { BoundedNames, sanitizeName } from '../../observability/clients.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { acceptedOf } from '../compare/difference.ts';
 import { bufferAnswer } from './answer-buffer.ts';

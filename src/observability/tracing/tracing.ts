@@ -1,5 +1,6 @@
 // Tracing with OpenTelemetry. Loaded only when an endpoint or an exporter is set: without it, no hook is added and no
 // package loaded but the API, which prom-client imports. The packages read other OTEL_* variables themselves.
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -32,11 +33,18 @@ import {
   NodeTracerProvider,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
+
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import { cut } from '../../errors.ts';
-import { followRequests, observeLookup, observeOperation } from './requests.ts';
-import { observeStatement } from './statements.ts';
-import { traceUpstream, type Upstream, type UpstreamRequest } from './upstream.ts';
+import {
+  followRequests,
+  observeLookup,
+  observeOperation,
+  observeStatement,
+  traceUpstream,
+  type Upstream,
+  type UpstreamRequest,
+} from './spans.ts';
 
 /** Throttle: milliseconds between two warnings. */
 const warningInterval = 60_000;

@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Route } from '../../rest/routes.ts';
 import { formatQuery, type QueryParameters } from '../../rest/url.ts';
-import type { Site } from './site.ts';
+import type { Site } from './layout.tsx';
 import { Text } from './text.tsx';
 
 export interface PageProperties {

@@ -1,8 +1,8 @@
 // The list of outfits on a page: cards, their count, and the way to other pages.
 import type { NumberedPageFragment } from '../../generated/rest.ts';
 import { formatQuery, type QueryParameters } from '../../rest/url.ts';
+import type { Site } from './layout.tsx';
 import { OutfitCard, outfitPath } from './outfit.tsx';
-import type { Site } from './site.ts';
 
 interface OutfitsProperties {
   readonly list: NumberedPageFragment;

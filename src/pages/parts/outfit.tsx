@@ -1,9 +1,9 @@
 // An outfit: its card in a list, the parts of its page, and rows of pictures.
 import type { OutfitRecordFragment } from '../../generated/rest.ts';
 import { formatQuery, type QueryParameters } from '../../rest/url.ts';
+import type { Site } from './layout.tsx';
 import { Icon, type Media, pictureAddressOf } from './pictures.tsx';
 import { searchOf } from './search-form.tsx';
-import type { Site } from './site.ts';
 import { shownText, Text, visibleText } from './text.tsx';
 
 /** Of the outfits beside one, these come before it: some more than one, as others may have been published since. */

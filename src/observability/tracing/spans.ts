@@ -1,5 +1,6 @@
-// Spans of requests, in the trace of the client; of operations; and of snapshots of the database.
-import type { ServerResponse } from 'node:http';
+// Spans of requests, in the trace of the client; of operations and statements; and of requests to the old service.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type Attributes,
   context,
@@ -11,8 +12,12 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
+
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { GraphQLError } from 'graphql';
+import { LRUCache } from 'lru-cache';
+import type pg from 'pg';
+import type { ObserveStatement } from '../../database/connection/observe.ts';
 import { HttpError } from '../../errors.ts';
 import { clientOf } from '../clients.ts';
 import { maxNameLength } from '../log.ts';
@@ -39,7 +44,7 @@ function end(span: Span, { headersSent, statusCode, writableFinished }: ServerRe
   span.end();
 }
 
-export function fail(span: Span, type?: string): void {
+function fail(span: Span, type?: string): void {
   if (type) span.setAttribute('error.type', type);
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
@@ -47,7 +52,7 @@ export function fail(span: Span, type?: string): void {
 const knownMethods = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|QUERY|TRACE)$/;
 
 /** @see https://opentelemetry.io/docs/specs/semconv/http/http-spans/ */
-export function describeMethod(method: string): { name: string; attributes: Attributes } {
+function describeMethod(method: string): { name: string; attributes: Attributes } {
   if (knownMethods.test(method))
     return { name: method, attributes: { 'http.request.method': method } };
   const attributes = { 'http.request.method': '_OTHER', 'http.request.method_original': method };
@@ -55,7 +60,7 @@ export function describeMethod(method: string): { name: string; attributes: Attr
 }
 
 /** The query string is in no span: it may hold variables. */
-export const withoutQuery = (target: string) => target.split('?', 1)[0] ?? '';
+const withoutQuery = (target: string) => target.split('?', 1)[0] ?? '';
 
 function nameOf({ method, routeOptions: { url }, is404 }: FastifyRequest): string {
   const { name } = describeMethod(method);
@@ -128,4 +133,125 @@ export function observeLookup(outcome: string): void {
   const span = trace.getActiveSpan();
   span?.addEvent('snapshot known');
   span?.setAttribute('gateway.cache', outcome);
+}
+
+/** Statements outside of a request, such as maintenance, are not traced. */
+export const observeStatement =
+  (tracer: Tracer): ObserveStatement =>
+  ({ text, client }) => {
+    if (!trace.getActiveSpan()?.isRecording()) return undefined;
+    const { name, attributes } = describeStatement(text);
+    const span = tracer.startSpan(name, {
+      kind: SpanKind.CLIENT,
+      attributes: { ...attributes, ...serverOf(client) },
+    });
+    return (error) => endStatement(span, error);
+  };
+
+/** @see https://opentelemetry.io/docs/specs/semconv/db/postgresql/ */
+function serverOf({ host, port, database }: pg.Client): Attributes {
+  // The host of the embedded database is the folder of its socket, which has no port.
+  const isSocket = host.startsWith('/');
+  return {
+    'server.address': host,
+    ...(isSocket ? {} : { 'server.port': port }),
+    ...(database === undefined ? {} : { 'db.namespace': database }),
+  };
+}
+
+/** Records the code of an error only: its message may quote values. The log has the message. */
+function endStatement(span: Span, error: unknown): void {
+  if (error) {
+    const { code, name } = error as Error & { readonly code?: string };
+    if (code) span.setAttribute('db.response.status_code', code);
+    fail(span, code ?? name);
+  }
+  span.end();
+}
+
+const statements = new LRUCache<string, { name: string; attributes: Attributes }>({ max: 1000 });
+
+/** Values are parameters of a statement, so its text holds none. */
+function describeStatement(text: string) {
+  const cached = statements.get(text);
+  if (cached) return cached;
+  const operation = /\b(select|insert|update|delete|merge|begin|commit|rollback|set)\b/i
+    .exec(text)?.[0]
+    .toUpperCase();
+  const target = /\b(?:from|into|update)\s+(?:"?public"?\.)?"?(\w+)/i.exec(text)?.[1];
+  const name = [operation ?? 'statement', target].filter(Boolean).join(' ');
+  const description = {
+    name,
+    attributes: {
+      'db.system.name': 'postgresql',
+      'db.query.summary': name,
+      'db.query.text': text,
+      ...(operation ? { 'db.operation.name': operation } : {}),
+    },
+  };
+  statements.set(text, description);
+  return description;
+}
+
+export interface UpstreamRequest {
+  readonly method: string;
+  readonly target: string;
+  /** Names and values alternately, as `rawHeaders` of Node. */
+  readonly headers: readonly string[];
+}
+
+/** A client of another service. */
+export interface Upstream<Request> {
+  readonly base: URL;
+  open(request: Request): Promise<IncomingMessage>;
+  close(): void;
+}
+
+/** `traceparent` of this gateway replaces that of the caller. @see https://www.w3.org/TR/trace-context/ */
+export function traceUpstream<Request extends UpstreamRequest>(
+  upstream: Upstream<Request>,
+  tracer: Tracer,
+): Upstream<Request> {
+  return {
+    base: upstream.base,
+    close: () => upstream.close(),
+    async open(request: Request) {
+      const { method, target } = request;
+      const { name, attributes } = describeMethod(method);
+      const { href, hostname, port, protocol } = upstream.base;
+      const span = tracer.startSpan(name, {
+        kind: SpanKind.CLIENT,
+        attributes: {
+          ...attributes,
+          'server.address': hostname.replace(/^\[|\]$/g, ''),
+          'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+          'url.full': href.replace(/\/$/, '') + withoutQuery(target),
+        },
+      });
+      const own: Record<string, string> = {};
+      propagation.inject(trace.setSpan(context.active(), span), own);
+      try {
+        const answer = await upstream.open({ ...request, headers: replaceHeaders(request, own) });
+        const { statusCode = 0 } = answer;
+        span.setAttribute('http.response.status_code', statusCode);
+        if (statusCode >= 400) fail(span, String(statusCode));
+        answer.once('close', () => span.end());
+        return answer;
+      } catch (error) {
+        fail(span, error instanceof HttpError ? error.code : 'unknown');
+        span.end();
+        throw error;
+      }
+    },
+  };
+}
+
+function replaceHeaders({ headers }: UpstreamRequest, own: Record<string, string>): string[] {
+  const names = propagation.fields();
+  const kept: string[] = [];
+  for (let index = 0; index < headers.length; index += 2) {
+    const [name = '', value = ''] = headers.slice(index, index + 2);
+    if (!names.includes(name.toLowerCase())) kept.push(name, value);
+  }
+  return [...kept, ...Object.entries(own).flat()];
 }
