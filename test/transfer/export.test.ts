@@ -1,6 +1,5 @@
 // `npm run export`: what it writes is what the listing serves, and what the import takes back.
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
@@ -103,12 +102,11 @@ async function filled(outfits: readonly OutfitRow[]): Promise<Environment> {
   return environment;
 }
 
-const base = ['--base', 'http://shop.test'];
 const readLines = (bytes: Buffer | string) =>
   bytes.toString().split('\n').filter(Boolean) as string[];
 
 describe.each(laneKinds)('on %s', (kind) => {
-  test('lines and pages hold what the listing serves, and their import serves it again', async () => {
+  test('lines hold what the listing serves, and their import serves it again', async () => {
     const environment = await migratedEnvironmentOf(kind);
     await fill(environment, rows);
     const served = await readPages(environment);
@@ -126,33 +124,20 @@ describe.each(laneKinds)('on %s', (kind) => {
     const streamed = await exportTo(environment, '-');
     expect(readLines(streamed.stdout)).toEqual(written);
 
-    const saved = folder.at('pages');
-    expect(await exportTo(environment, saved, ...base)).toMatchObject({ code: 0 });
-    const files = readdirSync(saved).sort();
-    expect([files[0], files.at(-1)]).toEqual(['page-01.json', 'page-12.json']);
-    expect(files.map((file) => readFileSync(join(saved, file), 'utf8'))).toEqual(pages);
-
-    for (const source of [lines, saved]) {
-      const other = await migratedEnvironmentOf(kind);
-      const imported = await callCommand(importCommand, [source], other);
-      expect(imported).toMatchObject({ code: 0, stderr: '' });
-      expect(await readPages(other)).toEqual(served);
-    }
-    expect(readdirSync(folder.at()).sort()).toEqual(['all.ndjson.gz', 'pages']);
+    const other = await migratedEnvironmentOf(kind);
+    const imported = await callCommand(importCommand, [lines], other);
+    expect(imported).toMatchObject({ code: 0, stderr: '' });
+    expect(await readPages(other)).toEqual(served);
+    expect(readdirSync(folder.at())).toEqual(['all.ndjson.gz']);
   });
 });
 
 describeOnce('an export', () => {
-  test('of an empty listing is an empty file, or its one page', async () => {
+  test('of an empty listing is an empty file', async () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     const lines = folder.at('none.jsonl');
     expect(await exportTo(environment, lines)).toMatchObject({ code: 0 });
     expect(readFileSync(lines, 'utf8')).toBe('');
-    const pages = folder.at('none');
-    const publicUrl = { ...environment, PUBLIC_URL: 'https://shop.test/x' };
-    expect(await exportTo(publicUrl, pages)).toMatchObject({ code: 0 });
-    const page = readFileSync(join(pages, 'page-1.json'), 'utf8');
-    expect(page).toBe('{"count":0,"next":null,"previous":null,"results":[]}');
   });
 
   test('with --since takes what was created or modified after it, each once', async () => {
@@ -197,54 +182,36 @@ describeOnce('an export', () => {
     });
   });
 
-  test('replaces nothing, unless it is told to, and then only what an export has written', async () => {
+  test('replaces nothing, unless it is told to, nor by an export without a record', async () => {
     const environment = await filled([makeRow(1)]);
     const file = folder.save('all.ndjson', 'mine');
-    const pages = folder.at('pages');
-    mkdirSync(pages);
-    expect(await exportTo(environment, pages, ...base)).toMatchObject({ code: 0 });
-    for (const target of [[file], [pages, ...base]]) {
-      const stderr = expect.stringContaining(
-        'is there already: choose another name, or add --overwrite.',
-      );
-      expect(await exportTo(environment, ...target)).toMatchObject({ code: 1, stderr });
-    }
+    const exists = expect.stringContaining('is there already: choose another name, or add --over');
+    expect(await exportTo(environment, file)).toMatchObject({ code: 1, stderr: exists });
     expect(readFileSync(file, 'utf8')).toBe('mine');
-
-    await fill(environment, [makeRow(2)]);
-    for (const target of [[file], [pages, ...base]]) {
-      const replaced = await exportTo(environment, ...target, '--overwrite');
-      expect(replaced).toMatchObject({ code: 0, stderr: '' });
-    }
-    expect(readLines(readFileSync(file))).toHaveLength(2);
-    expect(readFileSync(join(pages, 'page-1.json'), 'utf8')).toContain('{"count":2,');
+    const replaced = await exportTo(environment, file, '--overwrite');
+    expect(replaced).toMatchObject({ code: 0, stderr: '' });
+    expect(readLines(readFileSync(file))).toHaveLength(1);
 
     await withDatabase(environment, ({ pool }) => pool.query('DELETE FROM outfits'));
-    for (const target of [[file], [pages, ...base]]) {
-      const stderr = expect.stringContaining('There is no record to export, so ');
-      const empty = await exportTo(environment, ...target, '--overwrite');
-      expect(empty).toMatchObject({ code: 1, stderr });
-    }
-    expect(readLines(readFileSync(file))).toHaveLength(2);
+    const stderr = expect.stringContaining('There is no record to export, so ');
+    const empty = await exportTo(environment, file, '--overwrite');
+    expect(empty).toMatchObject({ code: 1, stderr });
+    expect(readLines(readFileSync(file))).toHaveLength(1);
 
-    folder.save('pages/letter.txt', 'mine');
-    const foreign = await exportTo(environment, pages, ...base, '--overwrite');
-    expect(foreign).toMatchObject({ code: 1 });
-    expect(foreign.stderr).toContain('holds "letter.txt", which no export has written');
-    expect(readdirSync(folder.at()).sort()).toEqual(['all.ndjson', 'pages']);
+    mkdirSync(folder.at('a.ndjson'));
+    const refused = await exportTo(environment, folder.at('a.ndjson'), '--overwrite');
+    expect(refused.stderr).toContain('a.ndjson is a folder: choose another name.');
+    expect(readdirSync(folder.at()).sort()).toEqual(['a.ndjson', 'all.ndjson']);
   });
 
-  test.each([
-    ['all.ndjson', []],
-    ['pages', base],
-  ])('leaves nothing half of %s behind when it is interrupted', async (target, options) => {
+  test('leaves nothing behind when it is interrupted', async () => {
     const environment = await filled([makeRow(1)]);
     await withDatabase(environment, async ({ pool }) => {
       const client = await pool.connect();
       try {
         // So that it waits in the middle of its work for as long as it takes to be interrupted.
         await client.query('BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE');
-        const args = [`${dist}commands/cli.js`, 'export', folder.at(target), ...options];
+        const args = [`${dist}commands/cli.js`, 'export', folder.at('all.ndjson')];
         const exporting = run(args, environment);
         await expect.poll(() => readdirSync(folder.at())).not.toEqual([]);
         exporting.child.kill('SIGINT');
@@ -257,42 +224,16 @@ describeOnce('an export', () => {
     expect(readdirSync(folder.at())).toEqual([]);
   });
 
-  test('whose counts are wrong writes no pages, and says what to do', async () => {
-    const environment = await filled([makeRow(1)]);
-    await withDatabase(environment, async ({ pool }) => {
-      await pool.query('SELECT apply_pending_outfit_changes()');
-      await pool.query('DELETE FROM outfit_buckets');
-    });
-    const result = await exportTo(environment, folder.at('pages'), ...base);
-    expect(result).toMatchObject({ code: 1 });
-    expect(result.stderr).toContain(
-      'counts 0 outfits, but holds 1: run "outfit-gateway counts rebuild"',
-    );
-    expect(readdirSync(folder.at())).toEqual([]);
-  });
-
   test.each([
     [[], "Missing required argument 'TARGET': see --help."],
     [['a.ndjson', 'b.ndjson'], 'Too many arguments, expected 1 argument but got 2: see --help.'],
-    [
-      ['all.json'],
-      'all.json may end in .ndjson or .jsonl (or .gz of these), or be the name of a folder.',
-    ],
-    [
-      ['pages'],
-      'Pages need a base for their links: add --base https://shop.example.com, or set PUBLIC_URL.',
-    ],
-    [
-      ['pages', ...base, '--since', '2026-01-01T00:00:00Z'],
-      '--since needs lines, such as changes.ndjson',
-    ],
-    [['all.ndjson', ...base], '--base is for pages: lines have no links.'],
+    [['all.json'], 'all.json must end in .ndjson or .jsonl, or .gz of these.'],
+    [['pages/'], 'pages/ must end in .ndjson or .jsonl, or .gz of these.'],
     [['all.ndjson', '--since', 'monday'], '--since is "monday", but it must be a UTC timestamp'],
     [['nowhere/all.ndjson'], 'The folder of nowhere/all.ndjson does not exist: make it first.', 1],
   ])('with the words %j is refused in a sentence', async (words, sentence, code = 2) => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     const stderr = expect.stringContaining(sentence);
     expect(await exportTo(environment, ...words)).toMatchObject({ code, stderr });
-    expect(existsSync('pages')).toBe(false);
   });
 });

@@ -212,8 +212,6 @@ describe('beside outfits', () => {
       const { code, stdout } = await call(exportCommand, ['-', option]);
       expect([code, stdout]).toEqual([0, readFileSync(file, 'utf8')]);
     }
-    const stderr = '--likes needs lines, such as likes.ndjson.\n';
-    expect(await call(exportCommand, ['pages', '--likes'])).toMatchObject({ code: 2, stderr });
   });
 
   test('a person is erased with everything, and the counts stay exact', async () => {
