@@ -7,7 +7,7 @@ import { Lane } from '../../src/database/connection/lane.ts';
 import { SharedTask } from '../../src/database/task.ts';
 import { LiveFeed, type Subscriber } from '../../src/graphql/live/live-feed.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
-import { openGateway, outfitId, type TestGateway, useGateway } from '../support/gateway.ts';
+import { openForTest, outfitId, type TestGateway, useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -20,8 +20,7 @@ async function openWithSlowTag(environment: Record<string, string> = {}) {
     ...{ DATABASE_POOL_MAX: '4', EXPENSIVE_QUERY_TIMEOUT: '3s' },
     ...environment,
   };
-  const gateway = await openGateway('PostgreSQL', rows, settings);
-  onTestFinished(() => gateway.close());
+  const gateway = await openForTest('PostgreSQL', rows, settings);
   await gateway.database.pool.query(`
     ALTER FUNCTION outfit_hashtags(text) RENAME TO quick_hashtags;
     CREATE FUNCTION outfit_hashtags(given text) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
@@ -323,11 +322,10 @@ describe('a task that has ended', () => {
 describe('a document with many lists', () => {
   /** Where each count of a list takes a while. */
   async function openSlow(max: string): Promise<TestGateway> {
-    const gateway = await openGateway('PostgreSQL', rows, {
+    const gateway = await openForTest('PostgreSQL', rows, {
       DATABASE_POOL_MAX: max,
       CACHE_MAX_SIZE: '0',
     });
-    onTestFinished(() => gateway.close());
     await gateway.database.pool.query(`
       ALTER FUNCTION count_outfits(boolean) RENAME TO quick_count_outfits;
       CREATE FUNCTION count_outfits(with_private boolean) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
@@ -368,8 +366,7 @@ test.each([
   ['a deadlock', '40P01'],
   ['a transaction that cannot be serialized', '40001'],
 ])('a write that %s has ended is sent again once', async (_what, code) => {
-  const gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
-  onTestFinished(() => gateway.close());
+  const gateway = await openForTest('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
   await gateway.database.pool.query(`
     CREATE SEQUENCE attempts;
     CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -2,9 +2,9 @@
 import { EventEmitter } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { ServerWatch, serverIdentity } from '../../src/database/connection/server-watch.ts';
-import { openGateway } from '../support/gateway.ts';
+import { openForTest } from '../support/gateway.ts';
 
 /** A connection that leads to a server. */
 function clientOf(identity: string): pg.Client {
@@ -50,8 +50,7 @@ test('a connection that is cut while the probe gets no answer waits no longer', 
 });
 
 test('one server has one identity, whatever the time zone of the session', async () => {
-  const gateway = await openGateway('PostgreSQL', []);
-  onTestFinished(() => gateway.close());
+  const gateway = await openForTest('PostgreSQL', []);
   const client = await gateway.database.pool.connect();
   const identify = async (zone: string) => {
     await client.query(`SET TimeZone = '${zone}'`);

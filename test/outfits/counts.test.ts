@@ -5,13 +5,11 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import * as countsCommand from '../../src/commands/counts.ts';
 import { countStatement, pageStatement, type Scope } from '../../src/outfits/lists/statements.ts';
 import { callCommand } from '../support/cli/commands.ts';
-import { migratedEnvironmentOf } from '../support/cli/process.ts';
-import { connectForTest, connectTo, databaseUrlOf } from '../support/databases/connections.ts';
-import { blocksOf } from '../support/databases/plans.ts';
+import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { applyAll, setBucketSize, tooLarge } from '../support/databases/small-buckets.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { createRandom } from '../support/graphql/random-documents.ts';
-import { amount, describeOnce, testOnce } from '../support/lane.ts';
+import { amount, testOnce } from '../support/lane.ts';
 
 /** Statements of the storm; more by hand: STORM=100000 and --testTimeout. */
 const stormSize = Number(process.env['STORM'] ?? amount(1_500, 3_500));
@@ -556,55 +554,6 @@ describe('on PostgreSQL', () => {
     );
     expect(taken.flat().filter((wasTaken) => !wasTaken)).toEqual([]);
     await expectRightCounts(await connect());
-  });
-});
-
-/** A connection to an empty database, until the test has ended. */
-async function connectToEmpty(): Promise<pg.Client> {
-  const { DATABASE_URL } = await migratedEnvironmentOf('PostgreSQL');
-  return connectForTest(DATABASE_URL);
-}
-
-const many = 45_000;
-describeOnce(`${many} outfits`, () => {
-  test('have few buckets, and a page touches few blocks wherever it is', async () => {
-    const client = await connectToEmpty();
-    await client.query(addUsers);
-    await client.query(
-      `INSERT INTO outfits (${columns})
-     SELECT n, 'k', 'k', 1 + n % ${users - 1}, n % 10 = 0,
-       1500000000000000 + n * 1000000000::bigint, 1600000000000000 + n * 900000000::bigint, ''
-     FROM generate_series(1, ${many}) n`,
-    );
-    await client.query(
-      'UPDATE outfit_like_counts SET likes = (id % 1000 * 7919) % 1000 / (1 + id % 50)',
-    );
-    await applyAll(client);
-    await client.query('VACUUM ANALYZE outfits, outfit_like_counts, outfit_buckets');
-    const { rowCount: buckets } = await client.query('SELECT FROM outfit_buckets');
-    expect(buckets).toBeLessThan(many / 50);
-    // The whole list, that of a viewer, whose private outfits are among it, and that of a user.
-    const lists: Scope[] = [
-      { visibility: { private: 'all' }, filter: {} },
-      { visibility: { private: 'own', userId: 7 }, filter: {} },
-      { visibility: { private: 'all' }, filter: {}, users: [7] },
-      { visibility: { private: 'none' }, filter: {}, users: [7] },
-    ];
-    for (const [scope, field] of lists.flatMap((scope) =>
-      fields.map((field) => [scope, field] as const),
-    )) {
-      for (const share of [0, 0.5, 1]) {
-        const offset = Math.floor((scope.users ? many / users : many) * 0.9 * share) + 100;
-        const ordering = { field, direction: 'desc' as const };
-        const { text, values } = pageStatement(scope, { ordering, offset, pageSize: 20 });
-        await client.query(text, [...values]);
-        const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`, [
-          ...values,
-        ]);
-        const plan = rows[0]['QUERY PLAN'][0].Plan;
-        expect(blocksOf(plan)).toBeLessThan(400);
-      }
-    }
   });
 });
 

@@ -7,6 +7,7 @@ import { applyAll } from '../support/databases/small-buckets.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount } from '../support/lane.ts';
+import { orderings } from '../support/models/orderings.ts';
 
 const outfits = amount(0, 120_000);
 let gateway: TestGateway;
@@ -90,6 +91,11 @@ describe(`at ${outfits} outfits`, () => {
       }
     },
   );
+
+  test.each(orderings)('the middle page by $enum reads few pages', async (list) => {
+    const query = `{ outfits(ordering: ${list.enum}, page: 3000) { count results { databaseId } } }`;
+    for (const plan of await plansFor(query)) expect(blocksOf(plan)).toBeLessThan(400);
+  });
 
   test.each(['user777', 'nobody'])(
     'users by the name %s are found by the index',

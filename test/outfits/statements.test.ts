@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { openGateway, type TestGateway, useGateway } from '../support/gateway.ts';
+import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { orderings, sortIds } from '../support/models/orderings.ts';
 
@@ -26,8 +26,7 @@ function watchStatements({ database: { pool } }: TestGateway): () => pg.QueryCon
 
 describe('on PostgreSQL, a list', () => {
   test('a list is read as ever after a statement that failed', async () => {
-    const gateway = await openGateway('PostgreSQL', [], { CACHE_MAX_SIZE: '0' });
-    onTestFinished(() => gateway.close());
+    const gateway = await openForTest('PostgreSQL', [], { CACHE_MAX_SIZE: '0' });
     for (let round = 0; round < 5; round++) {
       await expect(gateway.database.read('SELECT 1 / $1::int', [0])).rejects.toThrow('zero');
       expect((await gateway.get('/api/outfits/')).statusCode).toBe(200);
@@ -81,8 +80,7 @@ describe('on PostgreSQL, a list', () => {
   });
 
   test('a list with a filter that has no condition is the plain list', async () => {
-    const gateway = await openGateway('PostgreSQL', outfits, { CACHE_MAX_SIZE: '0' });
-    onTestFinished(() => gateway.close());
+    const gateway = await openForTest('PostgreSQL', outfits, { CACHE_MAX_SIZE: '0' });
     const sent = watchStatements(gateway);
     const textsFor = async (list: string) => {
       const before = sent().length;
@@ -205,12 +203,11 @@ describe.each([
   { pageSize: 1000, near: 1 },
 ])('the first pages of $pageSize outfits', ({ pageSize, near }) => {
   test('are read by one statement for each ordering, without a seek', async () => {
-    const gateway = await openGateway('PostgreSQL', outfits, {
+    const gateway = await openForTest('PostgreSQL', outfits, {
       CACHE_MAX_SIZE: '0',
       PAGE_SIZE: String(pageSize),
       GRAPHQL_MAX_COST: '1000000',
     });
-    onTestFinished(() => gateway.close());
     const sent = watchStatements(gateway);
     const found: number[] = [];
     for (let page = 1; page <= near + 1; page++) {

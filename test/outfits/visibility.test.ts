@@ -1,12 +1,12 @@
 // Who sees which private outfits: a matrix of viewers, settings and ways to read, and a plain model.
 import fc from 'fast-check';
 import type { LightMyRequestResponse } from 'fastify';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
-import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { openForTest, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount, laneKinds } from '../support/lane.ts';
 import { orderings, sortIds } from '../support/models/orderings.ts';
@@ -246,8 +246,7 @@ describe('on PostgreSQL, a like while another transaction', () => {
   ])('%s returns NOT_FOUND and is not counted', async (_what, isPrivate, change) => {
     const row = { ...hidden, title: isPrivate ? 'secret' : 'public', private: isPrivate };
     const settings = { PRIVATE_OUTFITS: 'owner', AUTH_JWT_SECRET: secret };
-    const gateway = await openGateway('PostgreSQL', [...rows.slice(6), row], settings);
-    onTestFinished(() => gateway.close());
+    const gateway = await openForTest('PostgreSQL', [...rows.slice(6), row], settings);
     const client = await connectForTest(databaseUrlOf(gateway.database.pool));
     await client.query(`BEGIN; ${change} WHERE id = ${hidden.id}`);
     const mutation = `mutation { likeOutfit(id: "${outfitId(hidden.id)}") { outfit { title } } }`;
