@@ -137,11 +137,3 @@ test('counts requests by client, interface and path, without probes and other pa
     '{client="app",interface="graphql",path="/graphql"} 1',
   ]);
 });
-
-test('escapes the names of clients in the metrics', async () => {
-  const { list, counts } = await openCounted();
-  await list([`<b>"'&</b>\\`]);
-  expect(await counts()).toEqual([
-    String.raw`{client="<b>\"'&</b>\\",interface="rest",path="/api/outfits/"} 1`,
-  ]);
-});
