@@ -1,10 +1,12 @@
 // The engine and plain graphql give the same answers to random documents, to the byte: data, order of fields, errors.
-import { execute, parse } from 'graphql';
+import { execute, getOperationAST, parse } from 'graphql';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { ContextFactory } from '../../src/graphql/context.ts';
+import { compileQuery } from '../../src/graphql/engine/compiled-query.ts';
 import { schema } from '../../src/graphql/schema.ts';
+import { textOf } from '../support/databases/statements.ts';
 import { openForTest, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
 import { createRandom, generateDocument } from '../support/graphql/random-documents.ts';
 import { amount } from '../support/lane.ts';
@@ -57,30 +59,41 @@ function print({ data, errors = [] }: Answer) {
   };
 }
 
+interface Sent {
+  readonly query: string;
+  readonly variables?: Record<string, unknown>;
+  readonly operationName?: string;
+}
+
+/** Sends a document, and gives what graphql answers; undefined for one over a limit, which is not executed. */
+async function compareOne({ app, config, database }: TestGateway, sent: Sent, message: string) {
+  const { body } = await app.inject({ method: 'POST', url: '/graphql', payload: sent });
+  if (/"code":"(?:TOO_MANY_|QUERY_TOO_)/.test(body)) return undefined;
+  const { query, variables: variableValues, operationName } = sent;
+  const caller = { viewer: undefined, idempotencyKey: undefined };
+  const contextValue = new ContextFactory(config, database).createPersonal(caller);
+  const document = parse(query);
+  const given = { schema, document, variableValues, operationName, contextValue };
+  const expected: Answer = JSON.parse(JSON.stringify(await execute(given)));
+  const answer: Answer = JSON.parse(body);
+  expect(print(answer), message).toEqual(print(expected));
+  // JSON.parse keeps the order of keys: none here is a number.
+  expect(body).toContain(answer.data ? JSON.stringify(answer.data) : '');
+  return expected;
+}
+
 /** Counts answers, and those with data and no errors. */
-async function compareWithGraphql({ app, config, database }: TestGateway, sent: number) {
-  const contexts = new ContextFactory(config, database);
+async function compareWithGraphql(gateway: TestGateway, sent: number) {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const random = createRandom(seed);
   let [answers, whole] = [0, 0];
   for (let index = 0; index < sent; index++) {
     const { text: query, variables: sets } = generateDocument(schema, random, values);
-    const document = parse(query);
     for (let round = 0; round < rounds; round++) {
-      const variables = sets[round] ?? {};
-      const payload = { query, variables };
-      const { body } = await app.inject({ method: 'POST', url: '/graphql', payload });
-      // What is over a limit is not executed.
-      if (/"code":"(?:TOO_MANY_|QUERY_TOO_)/.test(body)) continue;
-      const caller = { viewer: undefined, idempotencyKey: undefined };
-      const contextValue = contexts.createPersonal(caller);
-      const result = await execute({ schema, document, variableValues: variables, contextValue });
-      const expected: Answer = JSON.parse(JSON.stringify(result));
-      const answer: Answer = JSON.parse(body);
+      const payload = { query, variables: sets[round] ?? {} };
       const message = `seed ${seed}, document ${index}, round ${round}: ${JSON.stringify(payload)}`;
-      expect(print(answer), message).toEqual(print(expected));
-      // JSON.parse keeps the order of keys: none here is a number.
-      expect(body).toContain(answer.data ? JSON.stringify(answer.data) : '');
+      const expected = await compareOne(gateway, payload, message);
+      if (!expected) continue;
       answers++;
       if (expected.data && !expected.errors) whole++;
     }
@@ -130,5 +143,55 @@ test(`${documents} random documents are answered from memory as without a cache,
   expect(fromMemory).toBeGreaterThan(documents);
 });
 
-const textOf = (statement: unknown) =>
-  typeof statement === 'string' ? statement : String((statement as { text?: unknown }).text);
+const twoOperations = `
+  query Newest { outfits { results { ...Short } } }
+  query Oldest($few: Int = 2) {
+    outfitConnection(ordering: CREATED_ASC, first: $few) { edges { node { ...Short } } }
+  }
+  fragment Short on Outfit { id: databaseId created }`;
+
+// What random documents lack.
+test.each<[string, Sent]>([
+  [
+    'variables that the operation does not declare',
+    { query: 'query ($page: Int) { outfits(page: $page) { page } }', variables: { a: [1] } },
+  ],
+  [
+    'an alias that is a name of JavaScript',
+    {
+      query: '{ outfits { __proto__: __typename constructor: page } __proto__: outfits { count } }',
+    },
+  ],
+  [
+    'an alias of an object that is a name of JavaScript',
+    {
+      query: '{ outfits { results { __proto__: user { __typename __proto__: id } __x: id id } } }',
+    },
+  ],
+  [
+    'a variable that is a name of JavaScript',
+    {
+      query: 'query ($__proto__: Int) { outfits(page: $__proto__, pageSize: 1) { page } }',
+      variables: JSON.parse('{ "__proto__": 2 }'),
+    },
+  ],
+  ['a default of a variable', { query: twoOperations, operationName: 'Oldest' }],
+  ['the other operation of the document', { query: twoOperations, operationName: 'Newest' }],
+])('a document is answered as graphql answers it, compiled or not: %s', async (name, sent) => {
+  const [gateway = expect.fail()] = gateways;
+  for (let round = 0; round < rounds; round++) {
+    expect(await compareOne(gateway, sent, `${name}, round ${round}`)).toHaveProperty('data');
+  }
+});
+
+test.each([
+  ['{ likesFrom: $likes }', true],
+  ['{ search: $text, private: false }', true],
+  ['{ ids: [$id] }', false],
+])('a variable in filter: %s is compiled: %s', (filter, isCompiled) => {
+  const document = parse(
+    `query ($likes: Int, $text: String = "x", $id: ID! = "") { outfits(filter: ${filter}) { count } }`,
+  );
+  const operation = getOperationAST(document) ?? expect.fail();
+  expect(compileQuery(schema, document, operation) !== null).toBe(isCompiled);
+});
