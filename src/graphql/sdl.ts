@@ -17,7 +17,6 @@ export function serveSdl(
 ): void {
   // Printed on first use: most processes never need it.
   let printed: Representable | undefined;
-
   app.route({
     method: app.supportedMethods,
     url: '/graphql/schema.graphql',

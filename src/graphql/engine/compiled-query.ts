@@ -12,6 +12,7 @@ import {
 } from 'graphql';
 import { isCompiledQuery, compileQuery as write } from 'graphql-jit';
 import type { Context } from '../context.ts';
+import { fragmentsOf } from './cost.ts';
 
 export type CompiledQuery = NonNullable<ReturnType<typeof compileQuery>>;
 
@@ -49,12 +50,8 @@ export function countSelections(
 }
 
 /** Fields with fragments expanded: graphql-jit writes out each path. */
-function expandedSize({ definitions }: DocumentNode, { selectionSet }: OperationDefinitionNode) {
-  const sets = new Map<string, SelectionSetNode>();
-  for (const definition of definitions) {
-    if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
-    sets.set(definition.name.value, definition.selectionSet);
-  }
+function expandedSize(document: DocumentNode, { selectionSet }: OperationDefinitionNode) {
+  const fragments = fragmentsOf(document);
   const sizes = new Map<SelectionSetNode, number>();
   const sizeOf = (set: SelectionSetNode | undefined): number => {
     if (!set) return 0;
@@ -63,7 +60,7 @@ function expandedSize({ definitions }: DocumentNode, { selectionSet }: Operation
     for (const one of set.selections) {
       size +=
         one.kind === Kind.FRAGMENT_SPREAD
-          ? sizeOf(sets.get(one.name.value))
+          ? sizeOf(fragments[one.name.value]?.selectionSet)
           : sizeOf(one.selectionSet);
       if (one.kind === Kind.FIELD) size += 1;
     }

@@ -96,27 +96,32 @@ function createPlan(schema: GraphQLSchema, { document, node, text, variables }: 
   return plan;
 }
 
+/** The fragments of a document by their names. */
+export function fragmentsOf({ definitions }: DocumentNode) {
+  const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
+  for (const one of definitions) {
+    if (one.kind === Kind.FRAGMENT_DEFINITION) fragments[one.name.value] = one;
+  }
+  return fragments;
+}
+
 interface WithSelections {
   readonly selectionSet?: SelectionSetNode | undefined;
 }
 
 /** Finds what execution would execute, by the function with which graphql-js collects fields. */
 class Planner {
-  readonly #fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
+  readonly #fragments;
   /** By type and the selection sets that are merged: fragments that are spread in many places are planned once. */
   readonly #planned = new Map<string, Plan>();
   readonly #ids = new Map<SelectionSetNode | undefined, number>();
 
   constructor(
     private readonly schema: GraphQLSchema,
-    { definitions }: DocumentNode,
+    document: DocumentNode,
     private readonly variables: Record<string, unknown>,
   ) {
-    for (const definition of definitions) {
-      if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-        this.#fragments[definition.name.value] = definition;
-      }
-    }
+    this.#fragments = fragmentsOf(document);
   }
 
   planSets(nodes: readonly WithSelections[], type: GraphQLCompositeType): Plan {

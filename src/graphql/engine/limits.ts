@@ -35,7 +35,7 @@ import {
   overLimit,
   subscriptionsNotSupported,
 } from '../errors.ts';
-import { type Cost, type Countable, type Counted, countCost } from './cost.ts';
+import { type Cost, type Countable, type Counted, countCost, fragmentsOf } from './cost.ts';
 
 /** More than a screen of an app needs. The worst document is refused or validated within 0.1 s. */
 const limits = {
@@ -269,12 +269,8 @@ function isIntrospection(node: ASTNode): boolean {
   return node.kind === Kind.FRAGMENT_DEFINITION && node.typeCondition.name.value.startsWith('__');
 }
 
-function measureDepth({ definitions }: DocumentNode): number {
-  const fragments = new Map(
-    definitions
-      .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
-      .map((fragment) => [fragment.name.value, fragment.selectionSet]),
-  );
+function measureDepth(document: DocumentNode): number {
+  const fragments = fragmentsOf(document);
   const depths = new Map<SelectionSetNode, number>();
   const depthOf = (set: SelectionSetNode | undefined): number => {
     if (!set) return 0;
@@ -284,14 +280,16 @@ function measureDepth({ definitions }: DocumentNode): number {
     depths.set(set, 0);
     const inner = set.selections.map((selection) =>
       selection.kind === Kind.FRAGMENT_SPREAD
-        ? depthOf(fragments.get(selection.name.value))
+        ? depthOf(fragments[selection.name.value]?.selectionSet)
         : depthOf(selection.selectionSet) + (selection.kind === Kind.FIELD ? 1 : 0),
     );
     depths.set(set, Math.max(0, ...inner));
     return depths.get(set) ?? 0;
   };
-  const sets = definitions.map((one) => ('selectionSet' in one ? one.selectionSet : undefined));
-  return Math.max(0, ...sets.map(depthOf));
+  const depthsOf = document.definitions.map((one) =>
+    depthOf('selectionSet' in one ? one.selectionSet : undefined),
+  );
+  return Math.max(0, ...depthsOf);
 }
 
 function compare(
