@@ -264,7 +264,7 @@ export async function moveSequences(client: pg.PoolClient, firstId = 1): Promise
 
 /** To the highest id, or near the maximum before the largest gap, of those behind the sequence if there is one. */
 const moveSequence = (table: string) => `
-  SELECT setval('${table}_id_seq', CASE WHEN start <= ${int4.max - minRoom} THEN start ELSE (
+  SELECT setval('${table}_id_seq', CASE WHEN greatest(highest, start) <= ${int4.max - minRoom} THEN greatest(highest, start) ELSE (
     SELECT id
     FROM (
       SELECT id, lead(id, 1, ${int4.max + 1}) OVER (ORDER BY id) - id AS room
@@ -273,9 +273,9 @@ const moveSequence = (table: string) => `
     ORDER BY room > 1 AND id >= start DESC, room DESC, id LIMIT 1
   ) END)
   FROM ${table}_id_seq
-  CROSS JOIN LATERAL (SELECT greatest(max(id), $1::bigint - 1) AS used FROM ${table}) used
-  CROSS JOIN LATERAL (SELECT greatest(used, last_value) AS start) start
-  WHERE used >= last_value OR last_value > ${int4.max - minRoom}`;
+  CROSS JOIN LATERAL (SELECT greatest(last_value, $1::bigint - 1) AS start) start
+  CROSS JOIN (SELECT max(id) AS highest FROM ${table}) used
+  WHERE greatest(highest, $1::bigint - 1) >= last_value OR last_value > ${int4.max - minRoom}`;
 
 async function upsert(
   client: pg.PoolClient,
