@@ -251,7 +251,11 @@ export class Metrics {
 
   #addProcess(): void {
     const registers = [this.registry];
-    addProcessMetrics(this.registry);
+    collectDefaultMetrics({ register: this.registry });
+    // Gauges named as counters, whose sums other gauges have.
+    for (const kind of ['handles', 'requests', 'resources']) {
+      this.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+    }
     new Gauge({
       name: 'gateway_build_info',
       help: 'Which gateway this is; always 1.',
@@ -330,14 +334,6 @@ export class Metrics {
         else for (const [labels, value] of found) this.inc(labels, value);
       },
     });
-  }
-}
-
-/** CPU, memory, garbage collection, event-loop lag. Without gauges named as counters, whose sums other gauges have. */
-export function addProcessMetrics(registry: Registry): void {
-  collectDefaultMetrics({ register: registry });
-  for (const kind of ['handles', 'requests', 'resources']) {
-    registry.removeSingleMetric(`nodejs_active_${kind}_total`);
   }
 }
 

@@ -1,7 +1,7 @@
 // The page of a REST answer, as in the browsable API of Django REST Framework: the request, and the response.
 import { type PageProperties, Problem, reasonOf } from './parts/answer.tsx';
 import { Layout } from './parts/layout.tsx';
-import { Pagination } from './parts/list.tsx';
+import { Pagination } from './parts/outfit.tsx';
 import { JsonView, shownText, webAddressOf } from './parts/text.tsx';
 
 export function ApiPage(properties: PageProperties) {

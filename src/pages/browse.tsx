@@ -11,7 +11,6 @@ import type { Route } from '../rest/routes.ts';
 import { formatQuery, readParameter } from '../rest/url.ts';
 import { isPastEnd, messagesOf, type PageProperties, Problem, reasonOf } from './parts/answer.tsx';
 import { Layout } from './parts/layout.tsx';
-import { Outfits, Pagination } from './parts/list.tsx';
 import {
   Avatar,
   before,
@@ -19,8 +18,10 @@ import {
   fullNameOf,
   Marks,
   nameOf,
+  Outfits,
   Owner,
   outfitPath,
+  Pagination,
   Picture,
   Strip,
 } from './parts/outfit.tsx';
