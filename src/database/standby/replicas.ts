@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import type { Config } from '../../config/config.ts';
 import { HttpError } from '../../errors.ts';
-import type { DatabaseState, LogPosition } from '../changes/database-state.ts';
+import type { DatabaseState, LogPosition } from '../changes/snapshots.ts';
 import type { ObserveStatement } from '../connection/observe.ts';
 import type { TaskPool } from '../connection/pool.ts';
 import { databaseOid, serverStart } from '../connection/server-watch.ts';

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Config } from '../../config/config.ts';
-import type { LogPosition } from '../changes/database-state.ts';
+import type { LogPosition } from '../changes/snapshots.ts';
 import type { ObserveStatement } from '../connection/observe.ts';
 import { TaskPool } from '../connection/pool.ts';
 import { readServerUrl } from '../connection/server-url.ts';

@@ -2,8 +2,7 @@
 import type { ExecutionResult } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
-import type { DatabaseState } from '../../database/changes/database-state.ts';
-import type { StateSource } from '../../database/changes/snapshots.ts';
+import type { DatabaseState, StateSource } from '../../database/changes/snapshots.ts';
 import type { Caller, SharedTask, StartTask } from '../../database/task.ts';
 import { HttpError } from '../../errors.ts';
 import type { Cost } from './cost.ts';

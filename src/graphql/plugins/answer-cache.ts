@@ -2,7 +2,7 @@
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import type { GuardWrite } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
-import type { DatabaseState } from '../../database/changes/database-state.ts';
+import type { DatabaseState } from '../../database/changes/snapshots.ts';
 import type { ReadAt } from '../../database/standby/replicas.ts';
 import { currentTask, type StartTask } from '../../database/task.ts';
 import type { Context, ContextFactory } from '../context.ts';
