@@ -17,6 +17,7 @@ import {
   type Statements,
   triggersOf,
   type WatchedTable,
+  watchedTables,
 } from './statements.ts';
 
 /** Milliseconds that a statement of the old service may wait for ours. */
@@ -24,7 +25,7 @@ const lockTimeout = 300;
 const retryPause = 1_000;
 const maxAttempts = 120;
 /** Milliseconds that a batch of the first copy takes about: so long its rows cannot be written. */
-const batchTime = 200;
+const batchTime = 100;
 const maxBatch = 5_000;
 const mendedAtOnce = 500;
 /** Outfits after which the counts are brought up to date: pages are slower meanwhile. */
@@ -119,13 +120,16 @@ export async function attach(
   await refuseLargeIds(pool, statements);
   if (!options.prune) await refuseRemoval(pool, statements);
   const stored = await attachedMapping(pool);
-  if (stored && JSON.stringify(stored) !== JSON.stringify(mapping)) await dropNotes(pool);
+  const watched = (one: Mapping) => JSON.stringify(watchedTables(one));
+  // With the same tables, they are followed meanwhile.
+  if (stored && watched(stored) !== watched(mapping)) await dropNotes(pool);
   const [here = '', ...there] = installScripts(mapping, statements);
   await runScript(pool, here, 'A table of this gateway');
   for (const [nth, script] of there.entries()) {
     await runScript(pool, script, statements.tables[nth]?.name ?? '');
   }
   await copy(pool, mapping, statements, options);
+  await pool.query(`ANALYZE ${guardedTables}, outfit_like_counts, outfit_texts`);
   await retryDeadlocks(pool, (client) => client.query(retryProblems(2_147_483_647)));
   return mend(pool, mapping, statements, options);
 }

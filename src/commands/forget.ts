@@ -1,8 +1,10 @@
 // outfit-gateway forget: erases a person from the database.
+import { attachedMapping } from '../attach/attachment.ts';
 import { readConfig } from '../config/config.ts';
 import { wholeNumber } from '../config/values.ts';
+import { OperatorError } from '../errors.ts';
 import { applyPendingChanges } from '../outfits/counts.ts';
-import { findUserData, forgetUser, type UserData } from '../outfits/writes/forget.ts';
+import { findUserData, forgetRest, forgetUser, type UserData } from '../outfits/writes/forget.ts';
 import { formatNumber } from '../transfer/reporter.ts';
 import { type Io, withDatabase } from './command.ts';
 import { as, createLine } from './options/command-line.ts';
@@ -32,7 +34,15 @@ interface Values {
 
 export async function run({ env, stdout }: Io, { user, yes }: Values): Promise<number> {
   return withDatabase(readConfig(env), async ({ pool }) => {
-    const found = yes ? await forgetUser(pool, user) : await findUserData(pool, user);
+    const isAttached = yes && (await attachedMapping(pool)) !== undefined;
+    const found =
+      yes && !isAttached ? await forgetUser(pool, user) : await findUserData(pool, user);
+    if (isAttached && found.username !== undefined) {
+      throw new OperatorError(
+        `User ${user} is erased in the old service, whose tables are attached, and is gone here then.`,
+      );
+    }
+    if (isAttached) await forgetRest(pool, user);
     if (yes) await applyPendingChanges(pool);
     if (found.username === undefined && found.rateLimits === 0) {
       stdout.write(`There is nothing of user ${user}.\n`);

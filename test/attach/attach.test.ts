@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import * as attachCommand from '../../src/commands/attach.ts';
 import * as detachCommand from '../../src/commands/detach.ts';
+import * as forgetCommand from '../../src/commands/forget.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { baseOf, listing, runServer } from '../support/cli/process.ts';
 import { connectTo } from '../support/databases/connections.ts';
@@ -266,8 +267,19 @@ describe('the gateway', () => {
       return response.json();
     };
     expect(await titles()).toBe('Outfit 200');
+    const live = await fetch(`${base}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+      body: JSON.stringify({
+        query: 'subscription { outfits(ordering: ID_DESC) { results { title } } }',
+      }),
+    });
     await old.query("UPDATE shop.outfit SET title = 'seen at once' WHERE id = 200");
     expect(await titles()).toBe('seen at once');
+    const events = live.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let heard = '';
+    while (!heard.includes('seen at once')) heard += (await events?.read())?.value ?? '';
+    await events?.cancel();
     expect(await like(8)).toMatchObject({
       errors: [{ extensions: { code: 'LEGACY_OWNS_WRITES' } }],
     });
@@ -454,6 +466,29 @@ describe('the command', () => {
       ),
     ]);
   });
+});
+
+test('forget says that the old service erases, and finds nothing when it has', async () => {
+  const { old, environment } = await attached();
+  const forget = () => callCommand(forgetCommand, ['--user', '5', '--yes'], environment);
+  expect(await forget()).toMatchObject({
+    code: 2,
+    stderr:
+      'User 5 is erased in the old service, whose tables are attached, and is gone here then.\n',
+  });
+  await old.query(`DELETE FROM shop.outfit WHERE person_id = 5; DELETE FROM shop.person WHERE id = 5;
+    INSERT INTO gateway.rate_limits VALUES ('127.0.0.1 user 5', 0, 0, 0)`);
+  expect((await forget()).code).toBe(0);
+  expect(await forget()).toMatchObject({ stdout: 'There is nothing of user 5.\n' });
+});
+
+test('a role of the old service needs no rights here', async () => {
+  const { old, environment, outfit } = await attached();
+  await old.query(`BEGIN; CREATE ROLE shop_only; GRANT USAGE ON SCHEMA shop TO shop_only; GRANT ALL ON ALL TABLES IN SCHEMA shop TO shop_only;
+    SET LOCAL ROLE shop_only; UPDATE shop.outfit SET title = 'by a role' WHERE id = 9; DELETE FROM shop.outfit WHERE id = 10;
+    SET CONSTRAINTS ALL IMMEDIATE; RESET ROLE; DROP OWNED BY shop_only; DROP ROLE shop_only; COMMIT`);
+  expect(await outfit(9)).toMatchObject({ title: 'by a role' });
+  expect(await check(environment)).toEqual(equal);
 });
 
 describe('the functions for SQL of others', () => {

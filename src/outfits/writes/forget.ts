@@ -27,6 +27,12 @@ export async function findUserData(pool: Pick<pg.Pool, 'query'>, user: number): 
   return { ...found, username: found.username ?? undefined };
 }
 
+const forgetRateLimits = 'DELETE FROM rate_limits WHERE sender LIKE $1';
+
+/** What attached tables of an old service leave here of a user who is deleted there. */
+export const forgetRest = (pool: pg.Pool, user: number) =>
+  pool.query(forgetRateLimits, [`% user ${user}`]);
+
 /** Retries deadlocks with an import, which locks users before outfits. @returns what was erased */
 export async function forgetUser(pool: pg.Pool, user: number): Promise<UserData> {
   let erased: UserData | undefined;
@@ -52,7 +58,7 @@ async function eraseOnce(client: pg.PoolClient, user: number) {
     [user, rows.map(({ id }) => id)],
   );
   await client.query('DELETE FROM outfits WHERE user_id = $1', [user]);
-  await client.query('DELETE FROM rate_limits WHERE sender LIKE $1', [`% user ${user}`]);
+  await client.query(forgetRateLimits, [`% user ${user}`]);
   await client.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [user]);
   // The lock blocks new writes of the user: their foreign keys wait for this transaction, and then fail.
   const left = await findUserData(client, user);

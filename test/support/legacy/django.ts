@@ -14,17 +14,21 @@ const needed = ['django', 'rest_framework', 'gunicorn', 'jwt'].map((name) => `${
 /** CI installs it; elsewhere it may be missing. */
 export const hasDjango = needed.every((file) => existsSync(file));
 
+/** It can use PostgreSQL. */
+export const hasPsycopg = existsSync(`${packages}/psycopg2`);
+
 const app = fileURLToPath(new URL('django/', import.meta.url));
 
 type Credential = 'token' | 'session' | 'access' | 'refresh' | 'expired';
 export type DjangoUser = Readonly<Record<Credential, string> & { id: number }>;
 
-export async function startDjango(secret: string) {
+/** @param database URL of an empty database of PostgreSQL; otherwise it has a file */
+export async function startDjango(secret: string, database?: string) {
   const folder = mkdtempSync(join(tmpdir(), 'outfit-django-'));
   const env = {
     PATH: process.env['PATH'],
     SECRET: secret,
-    DATABASE: join(folder, 'db.sqlite3'),
+    DATABASE: database ?? join(folder, 'db.sqlite3'),
     PYTHONDONTWRITEBYTECODE: '1',
   };
   const options = { cwd: app, env, encoding: 'utf8' } as const;

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import urllib.parse
 
 import django
 import jwt
@@ -16,11 +17,20 @@ SECRET = os.environ["SECRET"]
 # Also when it is run as a script: settings name it.
 sys.modules["app"] = sys.modules[__name__]
 
+# A file, or the address of a database of PostgreSQL.
+database = urllib.parse.urlsplit(os.environ["DATABASE"])
+if database.scheme == "postgresql":
+    names = {"NAME": database.path[1:], "HOST": database.hostname, "PORT": database.port}
+    credentials = {"USER": database.username, "PASSWORD": database.password}
+    database = {"ENGINE": "django.db.backends.postgresql", **names, **credentials}
+else:
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": database.path}
+
 settings.configure(
     SECRET_KEY=SECRET,
     ALLOWED_HOSTS=["127.0.0.1"],
     ROOT_URLCONF="app",
-    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["DATABASE"]}},
+    DATABASES={"default": database},
     USE_TZ=True,
     TIME_ZONE="UTC",
     DEFAULT_AUTO_FIELD="django.db.models.AutoField",
@@ -130,6 +140,14 @@ class Outfits(generics.ListCreateAPIView):
     ordering_fields = ["like_count", "created", "modified", "id"]
     ordering = ["-created"]
 
+    def perform_create(self, serializer):
+        serializer.save(user=self.request.user)
+
+
+class OneOutfit(generics.RetrieveUpdateDestroyAPIView):
+    queryset = Outfits.queryset
+    serializer_class = OutfitSerializer
+
 
 class WhoAmI(APIView):
     permission_classes = [IsAuthenticated]
@@ -141,6 +159,7 @@ class WhoAmI(APIView):
 
 urlpatterns = [
     path("api/outfits/", Outfits.as_view()),
+    path("api/outfits/<int:pk>/", OneOutfit.as_view()),
     path("whoami/", WhoAmI.as_view()),
 ]
 application = get_wsgi_application()
