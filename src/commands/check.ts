@@ -10,7 +10,6 @@ import { describeDataFolder } from '../database/embedded/data-folder.ts';
 import { reasonOf } from '../database/readiness.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import { HttpError, messageOf } from '../errors.ts';
-import { HttpClient } from '../http/client.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { checkTriggers } from '../outfits/counts.ts';
@@ -148,7 +147,7 @@ async function readDocuments(file: string, config: Config): Promise<string> {
   return 'each document can be run';
 }
 
-type Headers = Readonly<Record<string, string>>;
+type Given = Readonly<Record<string, string>>;
 
 /** What a service says of a credential. */
 interface Verdict {
@@ -158,7 +157,7 @@ interface Verdict {
 
 /** What the old service and this gateway say. @throws Error when they do not say the same, or one cannot be asked */
 async function checkCredential(
-  headers: Headers,
+  headers: Given,
   config: Config,
   signal: AbortSignal,
 ): Promise<string> {
@@ -177,41 +176,34 @@ async function checkCredential(
 async function askLegacy(
   legacyUrl: string,
   config: Config,
-  credential: Headers,
+  credential: Given,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const { origin, pathname } = new URL(legacyUrl);
-  const target = `${pathname.replace(/\/$/, '')}/api/outfits/`;
-  const limits = { signal, timeout: 30_000, maxBytes: 1_048_576 };
-  const client = new HttpClient();
-  const ask = (given: Headers) => {
-    const headers = { accept: 'application/json', ...legacyHostFor(legacyUrl, config), ...given };
-    return client.ask(origin, { method: 'OPTIONS', target, headers, ...limits });
+  const listing = `${legacyUrl.replace(/\/$/, '')}/api/outfits/`;
+  const ask = (given: Given) => {
+    const headers = new Headers({ ...legacyHostFor(legacyUrl, config), ...given });
+    return createFetchPage({ method: 'OPTIONS', headers, listing })(listing, signal);
   };
-  try {
-    const { status, body } = await ask(credential);
-    if (status === 401 || status === 403) {
-      return { result: 'refused', sentence: `refused (status ${status})` };
-    }
-    if (status !== 200) throw new Error(`OPTIONS was answered with status ${status}`);
-    if (!mayPost(body)) return { result: 'anonymous', sentence: 'anonymous' };
-    return mayPost((await ask({})).body)
-      ? { result: 'unknown', sentence: 'not known, since everyone may write there' }
-      : { result: 'accepted', sentence: 'a user who may write' };
-  } finally {
-    await client.close();
+  const { status, body } = await ask(credential);
+  if (status === 401 || status === 403) {
+    return { result: 'refused', sentence: `refused (status ${status})` };
   }
+  if (status !== 200) throw new Error(`OPTIONS was answered with status ${status}`);
+  if (!mayPost(body)) return { result: 'anonymous', sentence: 'anonymous' };
+  return mayPost((await ask({})).body)
+    ? { result: 'unknown', sentence: 'not known, since everyone may write there' }
+    : { result: 'accepted', sentence: 'a user who may write' };
 }
 
-function mayPost(body: Buffer): boolean {
+function mayPost(body: string): boolean {
   try {
-    return JSON.parse(body.toString()).actions?.POST !== undefined;
+    return JSON.parse(body).actions?.POST !== undefined;
   } catch {
     return false;
   }
 }
 
-async function askOwn(credentials: Credentials, headers: Headers): Promise<Verdict> {
+async function askOwn(credentials: Credentials, headers: Given): Promise<Verdict> {
   // Node.js names headers in lower case, as Headers does.
   const request = { method: 'GET', headers, raw: { rawHeaders: [] } } as unknown as FastifyRequest;
   // A cookie that no setting names is none here.

@@ -10,6 +10,7 @@ interface FetchOptions {
   /** Sent only to the host of `listing`: they may hold a secret. */
   readonly headers?: Headers;
   readonly listing: string;
+  readonly method?: ClientRequest['method'];
   readonly timeout?: number;
 }
 
@@ -19,6 +20,7 @@ const maxRedirects = 10;
 export function createFetchPage({
   headers = new Headers(),
   listing,
+  method = 'GET',
   timeout = 30_000,
 }: FetchOptions) {
   const client = new HttpClient();
@@ -27,6 +29,7 @@ export function createFetchPage({
   const ask = async (url: URL, signal: AbortSignal) => {
     const own = isSameHost(named, url) ? Object.fromEntries(headers) : {};
     const request: ClientRequest = {
+      method,
       target: url.pathname + url.search,
       headers: { ...defaultHeaders, ...own },
       signal,

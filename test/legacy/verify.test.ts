@@ -13,7 +13,7 @@ import { callCommand } from '../support/cli/commands.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
 import { makeMigratedDatabase } from '../support/gateway.ts';
 import { listen } from '../support/http/listen.ts';
-import { describeOnce, laneKinds } from '../support/lane.ts';
+import { describeInSoak, describeOnce, laneKinds } from '../support/lane.ts';
 import {
   type Fault,
   type LegacyRecord,
@@ -393,6 +393,43 @@ describeOnce('verify', () => {
     expect(found.named).toContain('value others');
   });
 
+  describe('ends in a sentence', () => {
+    test.each([
+      [['--sample', '0'], /^--sample is "0"/],
+      [['--json', '/nowhere/report.json'], /^--json cannot be written/m],
+      [['--against', 'http://x/?user=5'], /^--against is .* without a query\.\n$/],
+    ])('with %j', async (args, sentence) => {
+      const stderr = expect.stringMatching(sentence);
+      expect(await verify((await serve()).url, ...args)).toMatchObject({ code: 2, stderr });
+    });
+
+    test('with an address that has a query, and with files, which a dry run compares', async () => {
+      const { url } = await serve();
+      const query = expect.stringMatching(
+        /^http:\S+\?user=5 must be a listing without a query.*\n$/,
+      );
+      expect(await verify(`${url}?user=5`)).toMatchObject({ code: 2, stdout: '', stderr: query });
+      expect(await verify('saved/')).toMatchObject({
+        code: 2,
+        stderr:
+          'verify compares a live listing, by its URL. For saved files, type "outfit-gateway import saved/ --dry-run" (in a checkout "npm run import -- saved/ --dry-run").\n',
+      });
+    });
+
+    test('with --against that answers pages for people', async () => {
+      const server = createServer((_request, response) => response.end('<html></html>'));
+      onTestFinished(() => void server.close());
+      const page = `http://127.0.0.1:${await listen(server)}/`;
+      const found = await verify((await serve()).url, '--against', page);
+      expect(found).toMatchObject({ code: 2, stdout: '', report: null });
+      expect(found.stderr).toMatch(/^http:\S+ answers, but with no page of a listing\.\n$/);
+    });
+  });
+});
+
+describeInSoak('verify of', () => {
+  useFilled('PostgreSQL');
+
   describe('a source that fails', () => {
     test('a source that fails by being slow is waited for, and one that hangs is asked again', async () => {
       const legacy = await serve();
@@ -452,39 +489,6 @@ describeOnce('verify', () => {
       const found = await verify(legacy.url, ...args, ...accept('tie-order'));
       expect(found).toMatchObject({ code: 0, named: [] });
       expect(found.stdout).toContain('In the order like_count, records with the same value come');
-    });
-  });
-
-  describe('ends in a sentence', () => {
-    test.each([
-      [['--sample', '0'], /^--sample is "0"/],
-      [['--json', '/nowhere/report.json'], /^--json cannot be written/m],
-      [['--against', 'http://x/?user=5'], /^--against is .* without a query\.\n$/],
-    ])('with %j', async (args, sentence) => {
-      const stderr = expect.stringMatching(sentence);
-      expect(await verify((await serve()).url, ...args)).toMatchObject({ code: 2, stderr });
-    });
-
-    test('with an address that has a query, and with files, which a dry run compares', async () => {
-      const { url } = await serve();
-      const query = expect.stringMatching(
-        /^http:\S+\?user=5 must be a listing without a query.*\n$/,
-      );
-      expect(await verify(`${url}?user=5`)).toMatchObject({ code: 2, stdout: '', stderr: query });
-      expect(await verify('saved/')).toMatchObject({
-        code: 2,
-        stderr:
-          'verify compares a live listing, by its URL. For saved files, type "outfit-gateway import saved/ --dry-run" (in a checkout "npm run import -- saved/ --dry-run").\n',
-      });
-    });
-
-    test('with --against that answers pages for people', async () => {
-      const server = createServer((_request, response) => response.end('<html></html>'));
-      onTestFinished(() => void server.close());
-      const page = `http://127.0.0.1:${await listen(server)}/`;
-      const found = await verify((await serve()).url, '--against', page);
-      expect(found).toMatchObject({ code: 2, stdout: '', report: null });
-      expect(found.stderr).toMatch(/^http:\S+ answers, but with no page of a listing\.\n$/);
     });
   });
 });
