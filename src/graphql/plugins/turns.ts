@@ -1,5 +1,5 @@
 // Executes in turns: work on a large result is done in slices, between which other senders have their turn.
-import type { ExecutionArgs } from 'graphql';
+import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { currentTask } from '../../database/task.ts';
 import { takeTurn } from '../../database/turns.ts';
 import type { Operations } from '../engine/operations.ts';
@@ -9,6 +9,10 @@ import type { OperationPlugin } from '../operation.ts';
 const parsing = 200;
 /** Fields that beginning an execution takes about as long as. */
 const beginning = 100;
+/** Values in one piece. */
+const pieceSize = 500;
+/** Values that are encoded while one field is executed. */
+const valuesPerField = 5;
 
 export function useTurns(operations: Operations): OperationPlugin {
   return {
@@ -22,8 +26,55 @@ export function useTurns(operations: Operations): OperationPlugin {
         const task = currentTask();
         if (task && fields > 0) task.fieldsPerObject = fields / objects;
         await takeTurn(beginning);
-        return executeFn(args);
+        const result: ExecutionResult = await executeFn(args);
+        const isLarge = fields > pieceSize && !result.errors && !isSmall(result.data);
+        return isLarge ? encode(result) : result;
       });
     },
   };
+}
+
+/** Gives the result its text, which `processRegularResult` of Yoga takes. */
+async function encode(result: ExecutionResult): Promise<ExecutionResult> {
+  const pieces: string[] = [];
+  for (const piece of piecesOf(result.data)) {
+    pieces.push(piece);
+    if (piece.length > 1) await takeTurn(pieceSize / valuesPerField);
+  }
+  const text = `{"data":${pieces.join('')}}`;
+  return Object.assign(result, { stringify: () => text });
+}
+
+function* piecesOf(value: unknown): Generator<string> {
+  if (isSmall(value)) yield JSON.stringify(value);
+  else if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      yield index === 0 ? '[' : ',';
+      yield* piecesOf(item);
+    }
+    yield ']';
+  } else {
+    let separator = '{';
+    for (const [name, inner] of Object.entries(value as object)) {
+      yield `${separator}${JSON.stringify(name)}:`;
+      yield* piecesOf(inner);
+      separator = ',';
+    }
+    yield '}';
+  }
+}
+
+function isSmall(value: unknown): boolean {
+  return countDown(value, pieceSize) >= 0;
+}
+
+/** What is left when each value has been counted; below 0 as soon as nothing is. */
+function countDown(value: unknown, most: number): number {
+  let left = most - 1;
+  if (typeof value !== 'object' || value === null) return left;
+  for (const inner of Object.values(value)) {
+    if (left < 0) break;
+    left = countDown(inner, left);
+  }
+  return left;
 }
