@@ -1,7 +1,7 @@
 // The requests, as bytes. All systems get the same ones, with the same Host, so that the links in
 // their answers are equal too.
 
-const outfitFields = `
+export const outfitFields = `
   id: databaseId title description imageKey imageOriginalUrl complete likes
   user { id: databaseId avatarKey username firstName lastName }
   quality private backgroundImage backgroundColor video playVideo
@@ -85,7 +85,7 @@ export const records = {
 };
 
 /** @param {object} operation @param {string} [token] */
-function post(operation, token) {
+export function post(operation, token) {
   return send('POST', '/graphql', { token, body: operation });
 }
 

@@ -20,9 +20,21 @@ process.setMaxListeners(32);
  * @param {string[]} [args]
  * @returns {Promise<RunningServer>}
  */
-export async function startServer(file, environment, args = []) {
+export function startServer(file, environment, args = []) {
+  const path = fileURLToPath(new URL(file, import.meta.url));
+  return startProgram(process.execPath, () => [path, ...args], environment);
+}
+
+/**
+ * @param {string} program
+ * @param {(port: number) => string[]} argsOf
+ * @param {Record<string, string>} environment
+ * @returns {Promise<RunningServer>}
+ */
+export async function startProgram(program, argsOf, environment) {
   const port = await findFreePort();
-  const child = spawn(process.execPath, [fileURLToPath(new URL(file, import.meta.url)), ...args], {
+  const args = argsOf(port);
+  const child = spawn(program, args, {
     // Nothing of the caller's environment: the systems run with their defaults.
     env: { ...environment, NODE_ENV: 'production', HOST: '127.0.0.1', PORT: String(port) },
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -31,8 +43,8 @@ export async function startServer(file, environment, args = []) {
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   for (let attempt = 0; !(await isListening(port)); attempt += 1) {
-    if (child.exitCode !== null) throw new Error(`${file} ended before it listened.`);
-    if (attempt > 300) throw new Error(`${file} does not listen.`);
+    if (child.exitCode !== null) throw new Error(`${args[0]} ended before it listened.`);
+    if (attempt > 300) throw new Error(`${args[0]} does not listen.`);
     await sleep(100);
   }
   return {
