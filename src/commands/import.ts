@@ -2,10 +2,13 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
+import { Gauge, Registry } from 'prom-client';
 import { ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
 import { baseUrl, duration, wholeNumber } from '../config/values.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
+import { messageOf } from '../errors.ts';
+import { serveMetrics } from '../observability/metrics-server.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { SourceError } from '../old-listing/page.ts';
 import { RecordLookup } from '../old-listing/record-lookup.ts';
@@ -88,6 +91,11 @@ function addLiveOptions(line: Command): Command {
       as(duration('1s', '7d')),
     )
     .option(
+      '--metrics-port <PORT>',
+      'with --follow: answer GET /metrics on 127.0.0.1 and this port with gateway_follow_lag_seconds, the age of what is here',
+      as(wholeNumber(1, 65_535)),
+    )
+    .option(
       '--prune',
       'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two whole crawls in a row did not have: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
     )
@@ -125,6 +133,7 @@ interface Values {
   readonly pause?: number;
   /** Seconds between two crawls; undefined: one crawl. */
   readonly follow?: number;
+  readonly metricsPort?: number;
   readonly prune?: boolean;
   readonly yes?: boolean;
   /** Maximum of outfits that a crawl removes; undefined: half of all. */
@@ -133,10 +142,13 @@ interface Values {
 
 /** @throws ConfigError for options that do not go together */
 function checkValues(values: Values, isLive: boolean): void {
-  const { header, pause, follow, prune, yes, maxRemoved } = values;
+  const { header, pause, follow, metricsPort, prune, yes, maxRemoved } = values;
   const ofLive = { '--header': header, '--pause': pause, '--follow': follow, '--prune': prune };
   const [first] = Object.entries(ofLive).find(([, value]) => value !== undefined) ?? [];
   if (first && !isLive) throw new ConfigError(`${first} needs a live listing as SOURCE.`);
+  if (metricsPort !== undefined && !follow) {
+    throw new ConfigError('--metrics-port has the lag of --follow: add --follow.');
+  }
   if (yes && !prune) throw new ConfigError('--yes is about what --prune removes: add --prune.');
   if (maxRemoved !== undefined && !yes) throw new ConfigError('--max-removed needs --yes.');
 }
@@ -182,7 +194,12 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       outcome.lines.forEach((text, index) => void reporter.result(index ? text : prefix + text));
       return outcome;
     };
-    if (interval !== undefined) return follow(interval, database, io, round);
+    if (interval !== undefined) {
+      const { metricsPort } = values;
+      if (metricsPort === undefined) return follow(interval, database, io, round);
+      const measured = await measureLag(metricsPort, round);
+      return follow(interval, database, io, measured.round).finally(() => measured.close());
+    }
     let outcome = await round();
     const removes = pruner !== undefined || replace;
     if (outcome.isResumed && (listing || removes) && !signal.aborted) {
@@ -225,4 +242,29 @@ async function follow(
   }
   if (!wasInterrupted) stdout.write('Interrupted; what was read is saved.\n');
   return 130;
+}
+
+/** Serves the age of what is here, while the rounds that it gives are run. @throws ConfigError */
+async function measureLag(port: number, round: () => Promise<RunOutcome>) {
+  let asOf = performance.now();
+  const registry = new Registry();
+  new Gauge({
+    name: 'gateway_follow_lag_seconds',
+    help: 'Time since the last round that was read to its end began, or since the start.',
+    registers: [registry],
+    collect() {
+      this.set((performance.now() - asOf) / 1000);
+    },
+  });
+  const print = async () => ({ contentType: registry.contentType, text: await registry.metrics() });
+  const { close } = await serveMetrics({ print }, { host: '127.0.0.1', port }).catch((error) => {
+    throw new ConfigError(`--metrics-port ${port} cannot be used: ${messageOf(error)}.`);
+  });
+  const measured = async () => {
+    const begun = performance.now();
+    const outcome = await round();
+    if (outcome.code !== 130) asOf = begun;
+    return outcome;
+  };
+  return { close, round: measured };
 }

@@ -7,7 +7,7 @@ import * as importCommand from '../../src/commands/import.ts';
 import * as migrateCommand from '../../src/commands/migrate.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
 import { useFolder } from '../support/cli/folder.ts';
-import { dist, migratedEnvironmentOf, run } from '../support/cli/process.ts';
+import { dist, findFreePort, migratedEnvironmentOf, run } from '../support/cli/process.ts';
 import { connectForTest, withDatabase } from '../support/databases/connections.ts';
 import { openNetwork } from '../support/faults/network.ts';
 import {
@@ -98,6 +98,21 @@ describe('following', () => {
     expect(stderr.text).toMatch(
       /^\S+Z http:\S+ answered 403: {"detail":"No."}\. It is tried again every 1 s\.\n\S+Z It goes on\.\n$/,
     );
+  });
+
+  test('the metric of following says how old the last whole round is, and falls when another one has come', async () => {
+    const { listing, follow } = await begin(5);
+    const port = await findFreePort();
+    const { stdout } = follow('--metrics-port', String(port));
+    await stdout.until(/5 created/);
+    const readLag = async () => {
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      return Number(/^gateway_follow_lag_seconds (\S+)$/m.exec(text)?.[1]);
+    };
+    listing.intercept = refuse;
+    await expect.poll(readLag).toBeGreaterThan(3);
+    listing.intercept = refuseNone;
+    await expect.poll(readLag).toBeLessThan(3);
   });
 
   test('following reports only the first failed attempt of a round', async () => {
