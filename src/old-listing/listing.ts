@@ -1,4 +1,4 @@
-// Reads a live listing along its next links, with retries, until they end or bring nothing new.
+// Reads a live listing along its next links, with retries, and detects links that never end.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cut } from '../errors.ts';
 import type { FetchPage } from './fetch-page.ts';
@@ -19,8 +19,10 @@ interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
   readonly fetchPage: FetchPage;
 }
 
-/** Consecutive pages without a new record: links in a circle, or a listing that shrinks. */
-const maxStalePages = 20;
+/** Consecutive pages without records, which occur while a listing shrinks. */
+const maxEmptyPages = 10;
+/** Records beyond twice the count of a listing, which may grow while it is read. */
+const maxUncounted = 10_000;
 /** Attempts for a page that is linked, but not found. */
 const maxMissing = 3;
 /** Records per batch: a page may have a million of them. */
@@ -49,7 +51,7 @@ export async function* readListing(start: string, options: ListingOptions): Asyn
     if (!page || mayHaveShifted(before, page.envelope)) {
       yield* readShifted(read, ids, next, options);
     }
-    if (next !== undefined) watch(next, ids.size);
+    if (page && next !== undefined) watch(next, page.envelope);
     read.push(url);
     before = page?.envelope;
     url = next;
@@ -118,16 +120,34 @@ function* toBatches(
   }
 }
 
-/** Call it for each link, with the number of distinct records so far. @throws SourceError when the links never end */
-export function createEndWatch(): (next: string, records: number) => void {
-  let [pages, before] = [0, 0];
-  return (next, records) => {
-    pages = records === before ? pages + 1 : 0;
-    before = records;
-    if (pages < maxStalePages) return;
-    throw new SourceError(
-      `The last ${maxStalePages} pages had no new records, and there is a link to one more (${next}).`,
-    );
+/** Call it for each link with its page. @throws SourceError when the links never end */
+export function createEndWatch(): (next: string, page: Envelope) => void {
+  let links = 0;
+  let empty = 0;
+  let read = 0;
+  // Brent's cycle detection: one link is remembered, each time for twice as many links.
+  let remembered = '';
+  let untilNext = 1;
+  return (next, { results, count }) => {
+    if (next === remembered) {
+      throw new SourceError(`The next links go in a circle: ${next} comes again.`);
+    }
+    if (++links === untilNext) {
+      remembered = next;
+      untilNext *= 2;
+    }
+    empty = results.length === 0 ? empty + 1 : 0;
+    if (empty >= maxEmptyPages) {
+      throw new SourceError(
+        `The last ${maxEmptyPages} pages had no records, and there is a link to one more (${next}).`,
+      );
+    }
+    read += results.length;
+    if (count !== undefined && read > 2 * count + maxUncounted) {
+      throw new SourceError(
+        `The listing counts ${count} records, but ${read} have come, and there is a link to more (${next}).`,
+      );
+    }
   };
 }
 

@@ -589,22 +589,26 @@ describeOnce('a live listing', () => {
     await expect(fetchPage(listing.url, signal)).rejects.toThrow('no whole answer in 0.3 s');
   });
 
-  test.each([0, 10])(
-    'without an end, of pages with the same %i records, ends in a sentence',
-    async (size) => {
-      const listing = await serveListing(makeRecords(10));
-      const results = makeRecords(size);
-      listing.intercept = ({ page }, response) =>
-        Boolean(
-          response.end(JSON.stringify({ next: `http://x/?page=${(page % 3) + 1}`, results })),
-        );
-      const { code, stderr } = await runImport([listing.url]);
-      expect(code).toBe(2);
-      expect(stderr).toMatch(
-        /^The last 20 pages had no new records, and there is a link to one more/m,
+  test.each<[string, number, (page: number) => number, RegExp]>([
+    ['in a circle', 10, (page) => (page % 3) + 1, /^The next links go in a circle: /m],
+    ['to pages without records', 0, (page) => page + 1, /^The last 10 pages had no records, and/m],
+    [
+      'beyond its count',
+      1_000,
+      (page) => page + 1,
+      /^The listing counts 5 records, but 11000 have come/m,
+    ],
+  ])('whose links go on %s ends in a sentence', async (_name, size, nextOf, sentence) => {
+    const listing = await serveListing([]);
+    const results = makeRecords(size);
+    listing.intercept = ({ page }, response) =>
+      Boolean(
+        response.end(JSON.stringify({ count: 5, next: `http://x/?page=${nextOf(page)}`, results })),
       );
-    },
-  );
+    const { code, stderr } = await runImport([listing.url]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(sentence);
+  });
 
   test('is read anew with --restart', async () => {
     const listing = await serveListing(makeRecords(15));

@@ -181,6 +181,17 @@ describe('beside outfits', () => {
     }
   });
 
+  test('likes of a live listing come to its end, although they have no ids', async () => {
+    const users = Array.from({ length: 30 }, (_, index) => index + 20);
+    await runImport('--users', save('users.ndjson', toLines(users.map((id) => makeUser(id)))));
+    const listing = await serveListing(users.map((user) => ({ outfit: 1, user })) as never);
+    listing.pageSize = 1;
+    expect(await runImport('--likes', listing.url)).toMatchObject({
+      stdout: expect.stringMatching(/^30 likes read .+: 30 created, /),
+      stderr: '',
+    });
+  });
+
   test('names and avatars of users follow a listing of users, round by round', async () => {
     const listing = await serveListing([makeUser(2), makeUser(9)] as never);
     const args = ['--users', listing.url, '--follow', '1s'];

@@ -50,11 +50,6 @@ export class Alignment {
     return moved;
   }
 
-  /** Distinct records of a listing so far. */
-  countOf(side: Side): number {
-    return this.#lists[side].count;
-  }
-
   /** Records that only one listing has. */
   get unmatched(): Readonly<Record<Side, readonly Placed[]>> {
     const { theirs, ours } = this.#lists;
@@ -65,7 +60,7 @@ export class Alignment {
 class UnmatchedRecords {
   readonly waiting = new Map<string, Placed>();
   readonly #seen = new IdSet();
-  count = 0;
+  #places = 0;
   #last: Placed | undefined;
 
   /** Undefined for a repeated record: insertions before it shifted it onto this page. */
@@ -76,7 +71,7 @@ class UnmatchedRecords {
     const last = this.#last;
     const isTied = last?.key === record.key;
     if (last && isTied) last.isTied = true;
-    this.#last = { ...record, page, place: this.count++, isTied };
+    this.#last = { ...record, page, place: this.#places++, isTied };
     return this.#last;
   }
 

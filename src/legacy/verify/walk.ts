@@ -64,13 +64,13 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
     if (sides.some((side) => targets[side] !== undefined && !read[side])) return;
     const moved: Moved[] = [];
     for (const side of sides) {
-      const { records = [], next } = read[side] ?? {};
+      const { records = [], next, count } = read[side] ?? {};
       moved.push(...alignment.add(side, records, page));
       hasOpenTies ||= side === 'theirs' && checkOrder(records, ordering.name).isTieOpen;
       await checkBoundary(options, side, page, [before[side], records[0]]);
       const last = records.at(-1);
       if (last) before[side] = last;
-      if (next !== undefined) watches[side](next, alignment.countOf(side));
+      if (next !== undefined) watches[side](next, { next, results: [...records], count });
     }
     onRecords(read.theirs?.records.length ?? 0);
     await compareMoved(options, moved);
