@@ -263,7 +263,8 @@ async function measureLag(port: number, round: () => Promise<RunOutcome>) {
   const measured = async () => {
     const begun = performance.now();
     const outcome = await round();
-    if (outcome.code !== 130) asOf = begun;
+    // What a resumed round did not read again is older.
+    if (outcome.code !== 130 && !outcome.isResumed) asOf = begun;
     return outcome;
   };
   return { close, round: measured };
