@@ -55,7 +55,7 @@ export function DocsPage({ answer, site, base }: PageProperties) {
     <Layout site={site} title="API docs" path="/api/docs">
       <h1>REST API</h1>
       <p class="lead">
-        Generators of clients take <a href={`${site.root}/api/openapi.json`}>openapi.json</a>.{' '}
+        For tools, there is <a href={`${site.root}/api/openapi.json`}>openapi.json</a>.{' '}
         {site.writing}
       </p>
       {operations.map((one) => (

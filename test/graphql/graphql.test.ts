@@ -1,3 +1,4 @@
+// What GraphQL answers, held against the REST records of the same database.
 import { parse, print, printSchema, visit } from 'graphql';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';

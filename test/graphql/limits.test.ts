@@ -480,6 +480,18 @@ describe('the words for what is wrong', () => {
     expectWords(response, message);
   });
 
+  const two = 'query A { __typename } query B { __typename }';
+  test.each([
+    ['of an unknown name', 'query A { __typename }', 'B'],
+    ['of an unknown name among two', two, 'C'],
+    ['of no name among two', two, undefined],
+  ])('refuses an operation %s', async (_name, query, operationName) => {
+    const response = await postGraphql(gateway.app, { query, operationName });
+    expect(response.statusCode).toBe(400);
+    const extensions = { code: 'OPERATION_RESOLUTION_FAILURE' };
+    expect(response.json()).toEqual({ errors: [{ message: noOperation, extensions }] });
+  });
+
   test.each(['text/plain', 'nonsense', undefined])('names the type %s', async (type) => {
     const response = await post('{}', type);
     expect(response.statusCode).toBe(415);

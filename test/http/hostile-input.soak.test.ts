@@ -12,6 +12,7 @@ import { baseOf, demoEnvironment, runServer } from '../support/cli/process.ts';
 import { createRandom } from '../support/graphql/random-documents.ts';
 import {
   Dice,
+  hostileFrame,
   hostileMessage,
   hostileOperation,
   hostileRequest,
@@ -87,6 +88,9 @@ test('any input leaves the process alive, other clients answered, and log and me
     return socket;
   };
 
+  const handshake = Buffer.from(
+    'GET /graphql HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n',
+  );
   const batches: Readonly<Record<string, (dice: Dice) => Promise<unknown>>> = {
     requests: (all) =>
       Promise.all(
@@ -132,6 +136,15 @@ test('any input leaves the process alive, other clients answered, and log and me
           socket.terminate();
         }),
       ),
+    frames: async (all) => {
+      const answers = await Promise.all(
+        all
+          .split(20)
+          .map((dice) => exchange(dice, [handshake, ...dice.times(6, () => hostileFrame(dice))])),
+      );
+      expect(answers.filter((it) => it.startsWith('HTTP/1.1 101 '))).not.toHaveLength(0);
+      for (const answer of answers) expectNoFault(answer);
+    },
   };
 
   const readLabels = async () => {

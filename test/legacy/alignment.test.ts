@@ -40,6 +40,12 @@ test('matches records however far they are apart, but compares only those whose 
   expect(found.moved).toBeLessThan(210_000);
 });
 
+test('takes a record that a page repeats as the same one', () => {
+  const records = list(300);
+  const repeated = [...records.slice(0, 100), ...records.slice(99)];
+  expect(align(repeated, records)).toMatchObject({ missing: [], additional: [] });
+});
+
 test('ends when more than a million records have no match', () => {
   const disjoint = Array.from({ length: 1_000_100 }, (_, index) => make(2_000_000 + index));
   expect(() => align(list(1_000_100), disjoint)).toThrow(

@@ -51,7 +51,7 @@ describe('the document on PostgreSQL', () => {
     });
   });
 
-  test('the document on PostgreSQL tells generators of clients what a page, an ordering and a body may be', () => {
+  test('the document on PostgreSQL says what a page, an ordering and a body may be', () => {
     const { parameters } = document['paths']?.[path]?.['get'] ?? {};
     const [ordering, page] = parameters as unknown as Json[];
     const fields = ['created', 'id', 'like_count', 'modified'];

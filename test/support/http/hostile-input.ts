@@ -62,16 +62,13 @@ const oddCharacters = [
   ...['\u00a0', '\u3000', ' ', '\n'],
 ];
 
-export function oddText(
-  dice: Dice,
-  length = dice.pick([0, 1, 30, 260, 10_001, 1_000_000]),
-): string {
+function oddText(dice: Dice, length = dice.pick([0, 1, 30, 260, 10_001, 1_000_000])): string {
   const unit = dice.times(3, () => dice.pick(oddCharacters)).join('') || dice.pick(oddCharacters);
   return unit.repeat(Math.ceil(length / unit.length)).slice(0, length);
 }
 
 /** A value of any type of JSON: nested, huge, odd. */
-export function anyValue(dice: Dice): unknown {
+function anyValue(dice: Dice): unknown {
   const nest = (levels: number, inner: unknown): unknown => {
     let value = inner;
     for (let level = 0; level < levels; level += 1)
@@ -112,7 +109,19 @@ export function hostileOperation(schema: GraphQLSchema, dice: Dice): object {
   const nested = path.reduceRight((inner, step) => `${step} { ${inner} }`, calls);
   const header = asLiteral ? '' : `($v: ${argument.type})`;
   const extra = dice.chance(0.1) ? { undeclared: anyValue(dice) } : {};
-  return { query: `${root} Hostile${header} { ${nested} }`, variables: { ...extra, v: value } };
+  const query = `${root} Hostile${header} { ${nested} }`;
+  const isBroken = dice.chance(0.2);
+  return { query: isBroken ? breakWords(query, dice) : query, variables: { ...extra, v: value } };
+}
+
+/** Another word in up to five places of a document. */
+function breakWords(document: string, dice: Dice): string {
+  const words = document.split(/\b/);
+  dice.times(5, () => {
+    const text = JSON.stringify(oddText(dice, dice.pick([0, 1, 30])));
+    words[dice.below(words.length)] = dice.pick([...oddWords, text]);
+  });
+  return words.join('');
 }
 
 interface Target {
@@ -244,6 +253,22 @@ export function hostileMessage(schema: GraphQLSchema, dice: Dice, id: number): s
   return dice.chance(0.05) ? text.slice(0, dice.below(text.length)) : text;
 }
 
+/** A frame of RFC 6455 with any bits, lengths and masks. */
+export function hostileFrame(dice: Dice): Buffer {
+  const payload = Buffer.from(oddText(dice, dice.pick([0, 5, 125, 126, 70_000])));
+  const first =
+    (dice.chance(0.8) ? 0x80 : 0) |
+    (dice.chance(0.1) ? 0x70 : 0) |
+    dice.pick([0, 1, 1, 2, 3, 8, 9, 10, 15]);
+  const claimed = dice.chance(0.8) ? payload.length : dice.pick([0, 126, 65_536, 2 ** 31, 2 ** 53]);
+  const mask = dice.chance(0.9) ? 0x80 : 0;
+  const length = Buffer.alloc(claimed < 126 ? 1 : claimed < 65_536 ? 3 : 9);
+  length[0] = mask | (claimed < 126 ? claimed : claimed < 65_536 ? 126 : 127);
+  if (length.length === 3) length.writeUInt16BE(claimed, 1);
+  if (length.length === 9) length.writeBigUInt64BE(BigInt(claimed), 1);
+  return Buffer.concat([Buffer.from([first]), length, Buffer.alloc(mask ? 4 : 0), payload]);
+}
+
 /** Alternatives of a table: `x*30` is repeated so often, `_` is empty, `~` a space, `\t` a tab. */
 const alternatives = (text: string): string[] =>
   text
@@ -251,6 +276,11 @@ const alternatives = (text: string): string[] =>
     .split(/\s+/)
     .map((one) => one.replace(/^_$/, '').replaceAll('~', ' ').replaceAll('\\t', '\t'))
     .map((one) => one.replace(/^(.+)\*(\d+)$/, (_all, unit, times) => unit.repeat(times)));
+
+/** What a word of a document may become. */
+const oddWords = alternatives(`
+  { } ( ...F ...G $v mutation subscription __schema __type __typename __proto__ _ -1 2147483648 1e20 null true nope
+  [[[[1]]]] {a:{b:1}} "\\ud83d" """x""" a:~ @skip(if:~$v) @nope~@nope }~fragment~F~on~Outfit~{~...G~user~{~...F~}~`);
 
 const paths = alternatives(`
   / * /api/outfits/ /api/outfits /api/outfits/7/ /api/outfits/%zz /graphql /graphql/ /health/live /health/ready
