@@ -136,10 +136,7 @@ function isJwt(token: string): boolean {
 export type OriginConfig = Pick<Config, 'corsOrigins' | 'publicUrl'>;
 
 /** The pairs of these names, as they came; undefined: none has a value. */
-export function pickCookies(
-  header: string | undefined,
-  names: readonly string[],
-): string | undefined {
+function pickCookies(header: string | undefined, names: readonly string[]): string | undefined {
   if (header === undefined || names.length === 0) return undefined;
   const pairs = header.split(';').map((pair) => pair.trim());
   const named = pairs.filter((pair) => {

@@ -1,4 +1,4 @@
-// outfit-gateway start: reads the settings and starts the gateway as one process or several.
+// outfit-gateway start: reads the settings and starts the gateway.
 import { ConfigError, readConfig } from '../config/config.ts';
 import { lastLine } from '../process/exit.ts';
 import { isShuttingDown } from '../process/signals.ts';

@@ -94,14 +94,19 @@ export class BoundedNames<Value extends object> {
   /** The value of a name that is in use. */
   get(name: string): Value {
     const known = this.#values.get(name);
-    if (!known && this.#values.size === this.max) this.#values.purgeStale();
-    if (!known && this.#values.size === this.max) {
+    if (!known && this.#isFull()) {
       this.#other ??= this.create(other);
       return this.#other;
     }
     const value = known ?? this.create(name);
     this.#values.set(name, value);
     return value;
+  }
+
+  /** With an idle name it is not: a new one then takes the place of the one that has been idle for the longest. */
+  #isFull(): boolean {
+    const [oldest = ''] = this.#values.rkeys();
+    return this.#values.size === this.max && this.#values.getRemainingTTL(oldest) > 0;
   }
 
   *values(): Generator<Value> {

@@ -84,7 +84,7 @@ export class Metrics {
       'Answers of REST and GraphQL by the client that asked, at most 50 names and other, and by path.',
       () =>
         [...counts].map(({ client, name: path, requests }) => {
-          const kind = path.startsWith('/graphql') ? 'graphql' : 'rest';
+          const kind = /^\/graphql(?:\/|$)/.test(path) ? 'graphql' : 'rest';
           return [{ client, interface: kind, path }, requests] as const;
         }),
       { labelNames: ['client', 'interface', 'path'] },

@@ -19,19 +19,15 @@ interface Options {
   readonly compresses: boolean;
   /** The page of a JSON answer. */
   readonly pageOf: (request: FastifyRequest, reply: FastifyReply, json: Buffer) => Page;
+  /** A better address of this page; undefined: it has none. */
+  readonly locationOf: (request: FastifyRequest) => string | undefined;
 }
 
 /** Answers requests of `app` that prefer HTML by the page of their JSON. Call it before the routes are added. */
 export function negotiateHtml(app: FastifyInstance, options: Options): void {
   const requests = new WeakSet<FastifyRequest>();
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     if (prefersHtml(request.headers.accept)) {
-      const [path = '', query = ''] = request.url.split('?', 2);
-      const given = query.split('&').filter((pair) => !/^[^=]*=$/.test(pair));
-      // A form sends its empty fields too.
-      if (query !== given.join('&') && /^(?:GET|HEAD)$/.test(request.method)) {
-        return void reply.redirect(path + (given.length > 0 ? `?${given.join('&')}` : ''), 302);
-      }
       requests.add(request);
       // The routes then see a request for a complete JSON answer: they know nothing of pages.
       request.headers = {
@@ -47,6 +43,12 @@ export function negotiateHtml(app: FastifyInstance, options: Options): void {
     if (!requests.has(request)) return done(null, payload);
     const isJson = reply.getHeader('content-type') === 'application/json';
     if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
+    const location = reply.statusCode === 200 ? options.locationOf(request) : undefined;
+    if (location !== undefined) {
+      reply.code(302).header('Location', location);
+      reply.removeHeader('ETag').removeHeader('Content-Type');
+      return done(null, null);
+    }
     // Synchronous: Fastify would continue with a request whose client disconnects meanwhile.
     try {
       payload = toPage(request, reply, payload, options);

@@ -60,6 +60,7 @@ export class Pages {
       headers: pageHeaders(mediaUrl, videoUrl),
       compresses: compression !== 'off',
       pageOf: (...answer) => this.#pageOf(app, ...answer),
+      locationOf: (request) => this.#withoutEmptyFields(request),
     });
   }
 
@@ -81,6 +82,18 @@ export class Pages {
       );
     redirect('/api/docs/', '/api/docs');
     for (const end of ['', '/']) redirect(`/users/:id(^\\d+$)${end}`, '/outfits/?user=');
+  }
+
+  /** The list of a form, which sends its empty fields too, at an address without them. */
+  #withoutEmptyFields({ method, raw, routeOptions }: FastifyRequest): string | undefined {
+    if (routeOptions.url !== '/outfits/' || !/^(?:GET|HEAD)$/.test(method)) return undefined;
+    const parameters = [...new URLSearchParams(`?${rawQuery(raw)}`)];
+    // Of a repeated name, an empty value may be the one that counts.
+    const filled = new Set(parameters.filter(([, value]) => value !== '').map(([name]) => name));
+    const given = parameters.filter(([name]) => filled.has(name));
+    if (given.length === parameters.length) return undefined;
+    const query = given.length > 0 ? `?${new URLSearchParams(given)}` : '';
+    return `${this.#options.config.publicUrl ?? ''}/outfits/${query}`;
   }
 
   #siteOf(app: FastifyInstance): Site {

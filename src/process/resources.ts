@@ -83,7 +83,7 @@ export async function openResources(config: Config, log: Logger): Promise<Resour
 const maxWaiting = 1_048_576;
 
 /** Says on standard error when lines begin to be lost. Closes nothing. */
-export function openLogOutput(): Writable {
+function openLogOutput(): Writable {
   let isLosing = false;
   const lose = (error: unknown) => {
     if (!isLosing) process.stderr.write(`Lines of the log are lost (${messageOf(error)}).\n`);

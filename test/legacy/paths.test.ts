@@ -230,13 +230,15 @@ test('answers with 60 KiB of headers pass, and beyond 64 the limit is named', as
 
 test('metrics name the forwarded paths, without the ids', async () => {
   const metrics = makeMetrics();
-  const gateway = await open({ LEGACY_MODE: 'mirror' }, { metrics });
+  const settings = { LEGACY_MODE: 'mirror', LEGACY_PATHS: '/api/,/graphql-before/' };
+  const gateway = await open(settings, { metrics });
   for (const id of [3, 4]) {
     await send(gateway, 'GET', `/api/users/${id}/`);
     await send(gateway, 'GET', `/api/files/2026/photo_${id}.jpg`);
+    await send(gateway, 'GET', `/graphql-before/${id}/`);
   }
   const { text } = await metrics.print();
-  const paths = ['/api/users/:id/', '/api/files/:id/:file.jpg'];
+  const paths = ['/api/users/:id/', '/api/files/:id/:file.jpg', '/graphql-before/:id/'];
   for (const path of paths) {
     expect(text).toContain(`gateway_legacy_paths_total{path="${path}"} 2`);
     expect(text).toMatch(

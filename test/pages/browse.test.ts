@@ -5,6 +5,7 @@ import { ConfigError, readConfig } from '../../src/config/config.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { openForTest, useGateway } from '../support/gateway.ts';
 import { accept, elementsOf, hrefsOf, textsOf } from '../support/http/html.ts';
+import { sendRaw, statusesIn } from '../support/http/raw-http.ts';
 
 const rows = [...generateOutfits({ outfits: 130, users: 4 })];
 const [template] = rows as [OutfitRow];
@@ -77,6 +78,29 @@ test.each([
   const results = idsOn(page).map((databaseId) => ({ databaseId }));
   const [, count] = /class="count">(\d+) outfits?</.exec(page) ?? [];
   expect(data).toEqual({ outfits: { count: Number(count), results } });
+});
+
+test.each([
+  ['/outfits/?device=&search=why?now', 302, '/outfits/?search=why%3Fnow'],
+  ['/outfits/?search=&page=', 302, '/outfits/'],
+  // The last value counts, and is that of the first page.
+  ['/outfits/?page=3&page=', 200, undefined],
+  ['/outfits/?ordering=nope&search=', 400, undefined],
+  ['/api/outfits/?ordering=', 200, undefined],
+  ['//evil.example/?a=', 404, undefined],
+  ['/\\evil.example/?a=', 404, undefined],
+  ['/outfits//evil.example/?a=', 404, undefined],
+])('empty fields at %s: %s to %s', async (target, status, location) => {
+  for (const method of ['GET', 'HEAD']) {
+    // As bytes: other clients would normalize the target.
+    const head = await sendRaw(
+      gateway.app,
+      `${method} ${target} HTTP/1.1\r\nHost: shop.test\r\nAccept: ${accept}\r\nConnection: close\r\n\r\n`,
+    );
+    expect([statusesIn(head), /^location: (.*)\r$/m.exec(head)?.[1]]).toEqual([[status], location]);
+    expect(head).toMatch(/^vary: Accept\b/m);
+    expect(/^allow:/m.test(head)).toBe(status !== 404);
+  }
 });
 
 test('a page is reached by links and by its number, and the rest of the address stays', async () => {

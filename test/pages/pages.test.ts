@@ -478,6 +478,8 @@ test('behind PUBLIC_URL every link begins with it', async () => {
     expect(hrefs.filter((href) => href.startsWith('/'))).toEqual([]);
     expect(hrefs).toContain('https://example.com/shop/api/outfits/');
   }
+  const { headers } = await other.get('/outfits/?search=&device=web', { accept });
+  expect(headers['location']).toBe('https://example.com/shop/outfits/?device=web');
 });
 
 test('a page is sent in the coding that the browser takes, and says so', async () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { type TestGateway, useGateway } from '../support/gateway.ts';
+import { hrefsOf, textsOf } from '../support/http/html.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) => ({
   ...row,
@@ -58,7 +59,14 @@ describe.each(sections)('$title', ({ documents, shown }) => {
     // From memory too.
     expect((await gateway.get(target)).body).toBe(response.body);
     const html = await gateway.get(target, { accept: 'text/html' });
-    expect(html.headers['content-type']).toMatch(/^text\/html/);
+    expect([html.statusCode, html.headers['content-type']]).toEqual([
+      status,
+      'text/html; charset=utf-8',
+    ]);
+    const shown = textsOf(html.body, 'pre').findLast((text) => /^[{[]/.test(text)) ?? '';
+    expect(JSON.parse(shown)).toEqual(response.json());
+    // What only the table of paths knows.
+    if (status === 200) expect(hrefsOf(html.body).join()).toContain('/graphql?query=');
     expect((await gateway.get('/api/openapi.json')).statusCode).toBe(200);
   });
 });

@@ -1,5 +1,6 @@
 // /api/openapi.json: valid, with an example of a body that is taken, for any settings and paths.
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { parse } from 'graphql';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
@@ -126,6 +127,17 @@ test('says where the paths are, and that they are deprecated', async () => {
   expect(document['servers']).toEqual([{ url: 'https://shop.example' }]);
   const operations = Object.values(document['paths']?.[path] ?? {});
   expect(operations.map(({ deprecated }) => deprecated)).toEqual([true, true]);
+});
+
+test.each([
+  ['private', [{}, { bearer: [] }]],
+  ['public', []],
+])('with LIKERS=%s, a path with likers takes the credentials %j', async (LIKERS, security) => {
+  const likers = 'query ($id: Int!) { record: outfit(databaseId: $id) { likers { totalCount } } }';
+  const route = { path: '/api/fans/:id/', name: 'Fans', description: '', record: parse(likers) };
+  const gateway = await open({ LIKERS, AUTH_JWT_SECRET: secret }, { routes: [route] });
+  const { paths } = await documentOf(gateway);
+  expect(paths?.['/api/fans/{id}/']?.['get']?.['security']).toEqual(security);
 });
 
 test('is a file like others: 304, HEAD, and no other method', async () => {

@@ -129,7 +129,7 @@ function areTied(theirs: PageAnswer, ours: PageAnswer, field: string): boolean {
 }
 
 /** What of an order is wrong on a page: two records by their ids, the first of which must come behind the other. */
-export interface PageOrder {
+interface PageOrder {
   readonly misplaced: readonly [string, string] | undefined;
   /** Whether records with the same value come in another order than that of their ids. */
   readonly isTieOpen: boolean;

@@ -31,7 +31,7 @@ export interface DocumentOptions {
   readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
   readonly config: DeprecationConfig &
-    Pick<Config, 'authCookies' | 'authUserClaim' | 'authWebhookUrl' | 'privateOutfits'>;
+    Pick<Config, 'authCookies' | 'authUserClaim' | 'authWebhookUrl' | 'likers' | 'privateOutfits'>;
 }
 
 interface Parts extends DocumentOptions {
@@ -111,7 +111,8 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
     ? schemas.refer(route.name.replaceAll(/\W/g, ''), describePage(parts, route, route.list))
     : schemas.ofField(schemas.findField(document, 'record'));
   const headers = route.headers?.map((header) => header.split(':', 1)[0] ?? '');
-  const isForAll = config.privateOutfits === 'listed' && !/\bviewer/.test(print(document));
+  const personal = config.likers === 'public' ? /\bviewer/ : /\b(?:viewer|likers|likedOutfits)/;
+  const isForAll = config.privateOutfits === 'listed' && !personal.test(print(document));
   return {
     ...describeOperation(parts, route, 'get', document, [
       route.description,
