@@ -10,7 +10,7 @@ CREATE INDEX IF NOT EXISTS attached_changes_xid_idx ON attached_changes (xid);
 -- What cannot be represented here. user_id is the user that an outfit or a like needs, else 0.
 CREATE TABLE IF NOT EXISTS attached_problems (
   kind text, id bigint, user_id bigint, problem text NOT NULL, since timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (kind, id, user_id));
--- The number of likes in the old service that is part of the number here.
+-- The number of likes in the old service that is part of the number here, where likes are a number there.
 CREATE TABLE IF NOT EXISTS attached_likes (outfit_id integer PRIMARY KEY, likes bigint NOT NULL);
 
 -- Where statement triggers do not fire: in logical replication, and with session_replication_role = replica.
@@ -98,7 +98,7 @@ BEGIN
   SELECT array_agg(o.id) FILTER (WHERE s.id IS NULL), array_agg(s.id) FILTER (WHERE o.id IS NULL AND problem IS NULL),
     array_agg(s.id) FILTER (WHERE o.id = s.id AND problem IS NULL AND ({outfit_old}) IS DISTINCT FROM ({outfit_new})),
     bool_or(problem IS NOT NULL) OR EXISTS (SELECT FROM attached_problems WHERE kind = 'outfits' AND id = ANY (given)),
-    bool_or(problem IS NULL AND s.likes IS DISTINCT FROM a.likes)
+    bool_or({has_number} AND problem IS NULL AND s.likes IS DISTINCT FROM a.likes)
   INTO gone, fresh, changed, is_wrong, is_numbered
   FROM (SELECT * FROM outfits WHERE id = ANY (given)) o FULL JOIN (SELECT * FROM ({outfits}) s WHERE id = ANY (given)) s ON s.id = o.id
   LEFT JOIN attached_likes a ON a.outfit_id = s.id;
@@ -132,8 +132,10 @@ BEGIN
   END IF;
   IF is_numbered THEN
     PERFORM FROM outfit_like_counts WHERE id = ANY (given) ORDER BY id FOR NO KEY UPDATE;
+    -- At first, as after an import: what is here counts the likes there already, but those that were given here.
     WITH now AS (
-      SELECT s.id::integer, s.likes, s.likes - coalesce(a.likes, 0) AS step FROM ({outfits}) s LEFT JOIN attached_likes a ON a.outfit_id = s.id
+      SELECT s.id::integer, s.likes, s.likes - coalesce(a.likes, n.likes - (SELECT count(*) FROM outfit_likes WHERE outfit_id = n.id AND NOT imported)) AS step
+      FROM ({outfits}) s LEFT JOIN attached_likes a ON a.outfit_id = s.id LEFT JOIN outfit_like_counts n ON n.id = s.id
       WHERE s.id = ANY (given) AND problem IS NULL AND s.likes IS DISTINCT FROM a.likes
     ), kept AS (
       INSERT INTO attached_likes SELECT id, likes FROM now ORDER BY id ON CONFLICT (outfit_id) DO UPDATE SET likes = excluded.likes
@@ -248,15 +250,13 @@ END $$;
 CREATE OR REPLACE FUNCTION attached_carry(whose xid8) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-  note attached_changes;
   noted attached_changes;
 BEGIN
-  FOR note IN DELETE FROM attached_changes WHERE xid = whose RETURNING * LOOP
-    noted.users := noted.users || note.users;
-    noted.outfits := noted.outfits || note.outfits;
-    noted.liked := noted.liked || note.liked;
-    noted.likers := noted.likers || note.likers;
-  END LOOP;
+  WITH taken AS (DELETE FROM attached_changes WHERE xid = whose RETURNING *)
+  SELECT array_agg(a) FILTER (WHERE a IS NOT NULL), array_agg(b) FILTER (WHERE b IS NOT NULL),
+    array_agg(c) FILTER (WHERE c IS NOT NULL), array_agg(d) FILTER (WHERE c IS NOT NULL)
+  INTO noted.users, noted.outfits, noted.liked, noted.likers
+  FROM taken, unnest(users, outfits, liked, likers) AS ids (a, b, c, d);
   IF noted.users IS NULL AND noted.outfits IS NULL AND noted.liked IS NULL THEN
     RETURN;
   END IF;

@@ -54,6 +54,7 @@ export function installScripts(mapping: Mapping, statements: Statements): string
     revokeExecute,
     // Of tables, which are read anew.
     'DELETE FROM attached_problems WHERE id = 0;',
+    ...(statements.hasNumber ? [] : ['DELETE FROM attached_likes;']),
     `INSERT INTO attachment (mapping) VALUES ('${JSON.stringify(mapping).replaceAll("'", "''")}') ON CONFLICT (is_only) DO UPDATE SET mapping = excluded.mapping;`,
   ];
   return [here.join('\n'), ...tables.map(triggerScript)];

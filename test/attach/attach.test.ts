@@ -157,6 +157,28 @@ describe('a transaction of the old service', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
+  test('counts the likes of the other mapping once, when attached again by rows, and again by the number', async () => {
+    const { old, environment, outfit } = await attached(numberMapping);
+    const likes = async () => (await outfit(8)).likes;
+    await old.query('UPDATE shop.outfit SET likes = 9 WHERE id = 8');
+    expect(await likes()).toBe(9);
+    expect(await attach(environment)).toMatchObject({ code: 0 });
+    expect(await check(environment)).toEqual(equal);
+    expect(await likes()).toBe(3);
+    await old.query(
+      'UPDATE shop.outfit SET likes = 12 WHERE id = 8; INSERT INTO shop.likes VALUES (8, 15)',
+    );
+    expect(await likes()).toBe(4);
+    expect(await attach(environment, numberMapping)).toMatchObject({ code: 0 });
+    expect(await likes()).toBe(12);
+    await callCommand(detachCommand, [], environment);
+    await old.query('SET search_path = gateway; SELECT save_like(8, 16); RESET search_path');
+    expect(await likes()).toBe(13);
+    expect(await attach(environment, numberMapping)).toMatchObject({ code: 0 });
+    expect(await likes()).toBe(13);
+    expect(await check(environment)).toEqual(equal);
+  });
+
   test('a transaction of the old service of another isolation level does not fail, and is carried over by the next look', async () => {
     const { old, url, environment } = await attached();
     const other = await connectTo(url);
