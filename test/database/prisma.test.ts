@@ -188,16 +188,23 @@ describe('a statement of Prisma that fails', () => {
 });
 
 test('an answer that was read through Prisma is invalidated by what it read, and by nothing else', async () => {
-  const schema = extend('extend type Query { byKey: String, byName: Int, raw: Int }', {
-    'Query.byKey': async (_root, _args, { prisma }) =>
-      (await prisma.user.findUnique({ where: { id: first.userId } }))?.username,
-    'Query.byName': async (_root, _args, { prisma }) =>
-      prisma.user.count({ where: { username: { contains: 'x' } } }),
-    'Query.raw': async (_root, _args, { prisma }) =>
-      (await prisma.$queryRaw<object[]>`SELECT 1`).length,
-  });
+  const schema = extend(
+    'extend type Query { byKey: String, ownerByKey: String, byName: Int, raw: Int }',
+    {
+      'Query.byKey': async (_root, _args, { prisma }) =>
+        (await prisma.user.findUnique({ where: { id: first.userId } }))?.username,
+      'Query.ownerByKey': async (_root, _args, { prisma }) => {
+        const found = { where: { id: first.id }, include: { user: true } };
+        return (await prisma.outfit.findUnique(found))?.user.username;
+      },
+      'Query.byName': async (_root, _args, { prisma }) =>
+        prisma.user.count({ where: { username: { contains: 'x' } } }),
+      'Query.raw': async (_root, _args, { prisma }) =>
+        (await prisma.$queryRaw<object[]>`SELECT 1`).length,
+    },
+  );
   const gateway = await openForTest('embedded', rows, {}, { schema });
-  const fields = ['byKey', 'byName', 'raw'];
+  const fields = ['byKey', 'ownerByKey', 'byName', 'raw'];
   const readAgain = async () => {
     const read: string[] = [];
     for (const field of fields) {
@@ -211,71 +218,110 @@ test('an answer that was read through Prisma is invalidated by what it read, and
   for (const [statement, invalidated] of [
     [`UPDATE users SET last_name = 'New' WHERE id = ${first.userId}`, fields],
     [`UPDATE users SET last_name = 'New' WHERE id = ${stranger.userId}`, ['byName', 'raw']],
-    [`UPDATE outfits SET title = 'New' WHERE id = ${first.id}`, ['raw']],
+    [`UPDATE outfits SET title = 'New' WHERE id = ${first.id}`, ['ownerByKey', 'raw']],
   ] as const) {
     await gateway.database.pool.query(statement);
     expect(await readAgain()).toEqual(invalidated);
   }
 });
 
-const byId = { where: { id: 7 } };
-test.each([
-  ['User', 'findUnique', byId, { users: [7] }, []],
-  ['User', 'findUnique', { where: { id: 7, outfits: { some: {} } } }, { users: [7] }, ['outfits']],
-  ['User', 'findMany', { where: { id: { in: [7, 8] } } }, { users: [7, 8] }, []],
-  ['User', 'findMany', { where: { id: { gt: 7 } } }, undefined, ['users']],
-  ['User', 'findMany', { where: { OR: [{ id: 7 }] } }, undefined, ['users']],
-  ['User', 'findMany', undefined, undefined, ['users']],
-  ['User', 'findFirst', { where: { username: 'x' } }, undefined, ['users']],
+const outfit = { id: 5, userId: 7, title: 'x' };
+test.each<[string, string, object | undefined, unknown, Record<string, unknown>, string[]]>([
+  ['User', 'findUnique', { where: { id: 7 } }, null, { users: [7] }, []],
   [
-    ...(['User', 'findMany', { orderBy: { outfits: { _count: 'asc' } } }, undefined] as const),
-    ['outfits', 'users'],
+    'User',
+    'findUnique',
+    { where: { id: 7, outfits: { some: {} } } },
+    null,
+    { users: [7] },
+    ['outfits'],
+  ],
+  ['User', 'findMany', { where: { id: { in: [7, 8] } } }, [], { users: [7, 8] }, []],
+  ['User', 'findMany', { where: { id: { gt: 7 } } }, [], {}, ['users']],
+  ['User', 'findMany', { where: { OR: [{ id: 7 }] } }, [], {}, ['users']],
+  ['User', 'findMany', undefined, [], {}, ['users']],
+  ['User', 'findFirst', { where: { username: 'x' } }, null, {}, ['users']],
+  ['User', 'findMany', { orderBy: { outfits: { _count: 'asc' } } }, [], {}, ['users', 'outfits']],
+  [
+    'User',
+    'count',
+    { where: { outfits: { none: { likedBy: { some: {} } } } } },
+    1,
+    {},
+    ['users', 'outfits', 'outfit_likes'],
   ],
   [
-    ...(['User', 'count', { where: { outfits: { none: { likedBy: { some: {} } } } } }] as const),
-    ...([undefined, ['outfit_likes', 'outfits', 'users']] as const),
-  ],
-  ['User', 'findUnique', { ...byId, include: { outfits: true } }, { users: [7] }, ['outfits']],
-  [
-    ...(['User', 'findUnique', { ...byId, include: { _count: true } }, { users: [7] }] as const),
-    ['idempotency_keys', 'outfit_likes', 'outfits'],
-  ],
-  [
-    ...([
-      'User',
-      'findUnique',
-      { ...byId, select: { _count: { select: { likes: true } } } },
-    ] as const),
-    ...([{ users: [7] }, ['outfit_likes']] as const),
+    'User',
+    'findUnique',
+    { where: { id: 7 }, include: { outfits: true } },
+    { id: 7, outfits: [outfit] },
+    { users: [7] },
+    ['outfits'],
   ],
   [
-    ...(['Outfit', 'findMany', { include: { user: { include: { likes: true } } } }] as const),
-    ...([undefined, ['outfit_likes', 'outfits', 'users']] as const),
+    'User',
+    'findUnique',
+    { where: { id: 7 }, include: { _count: true } },
+    { id: 7 },
+    { users: [7] },
+    ['outfits', 'outfit_likes', 'idempotency_keys'],
   ],
   [
-    ...([
-      'OutfitLike',
-      'findUnique',
-      { where: { outfitId_userId: { outfitId: 5, userId: 7 } } },
-    ] as const),
-    ...([{ outfit_likes: ['5,7'] }, []] as const),
+    'User',
+    'findUnique',
+    { where: { id: 7 }, select: { _count: { select: { likes: true } } } },
+    {},
+    { users: [7] },
+    ['outfit_likes'],
   ],
-  ['OutfitLike', 'findFirst', { where: { userId: 7 } }, undefined, ['outfit_likes']],
+  [
+    'Outfit',
+    'findUnique',
+    { where: { id: 5 }, include: { user: true } },
+    { ...outfit, user: { id: 7 } },
+    { outfits: [5], users: [7] },
+    [],
+  ],
+  [
+    'Outfit',
+    'findUnique',
+    { where: { id: 5 }, select: { user: { select: { username: true } } } },
+    { user: { username: 'x' } },
+    { outfits: [5] },
+    ['users'],
+  ],
+  [
+    'Outfit',
+    'findMany',
+    { include: { user: { include: { likes: true } } } },
+    [{ ...outfit, user: { id: 7, likes: [] } }],
+    { users: [7] },
+    ['outfits', 'outfit_likes'],
+  ],
+  [
+    'OutfitLike',
+    'findUnique',
+    { where: { outfitId_userId: { outfitId: 5, userId: 7 } } },
+    null,
+    { outfit_likes: ['5,7'] },
+    [],
+  ],
+  ['OutfitLike', 'findFirst', { where: { userId: 7 } }, null, {}, ['outfit_likes']],
   // Keys that are texts: another spelling may be the same key.
   [
-    ...([
-      'IdempotencyKey',
-      'findUnique',
-      { where: { userId_key: { userId: 7, key: 'x' } } },
-    ] as const),
-    ...([undefined, ['idempotency_keys']] as const),
+    'IdempotencyKey',
+    'findUnique',
+    { where: { userId_key: { userId: 7, key: 'x' } } },
+    null,
+    {},
+    ['idempotency_keys'],
   ],
-] as [string, string, object | undefined, Record<string, unknown> | undefined, string[]][])(
-  '%s.%s(%j) depends on the rows %j and the tables %j',
-  (model, operation, args, keys, tables) => {
-    const found = dependenciesOf(model, operation, args);
+])(
+  '%s.%s(%j), which returns %j, depends on the rows %j and the tables %j',
+  (model, operation, args, result, keys, tables) => {
+    const found = dependenciesOf(model, operation, args, result);
     expect(found?.rows).toEqual(keys);
-    expect([...(found?.tables ?? [])].toSorted()).toEqual(tables);
+    expect([...(found?.tables ?? [])].toSorted()).toEqual(tables.toSorted());
   },
 );
 
@@ -284,5 +330,5 @@ test.each([
   ['User', 'upsert'],
   [undefined, '$queryRaw'],
 ])('%s.%s depends on every commit', (model, operation) => {
-  expect(dependenciesOf(model, operation, { where: { id: 1 } })).toBeUndefined();
+  expect(dependenciesOf(model, operation, { where: { id: 1 } }, {})).toBeUndefined();
 });

@@ -144,6 +144,22 @@ describe.each(['64MiB', '0'])('with CACHE_MAX_SIZE=%s', (CACHE_MAX_SIZE) => {
   });
 });
 
+test('the standby answers at the start of a segment of the log, where a primary reports the place behind its header', async () => {
+  const opened = await open({ CACHE_MAX_SIZE: '0' });
+  await untilRead(opened);
+  const isAtStart = `SELECT FROM pg_current_wal_insert_lsn() place WHERE (place - '0/0') % 1048576 = 40`;
+  const readAtStart = async () => {
+    const before = opened.reads();
+    const likes = await addLike();
+    await outside.query('SELECT pg_switch_wal()');
+    expect((await ask(opened)).outfit.likes).toBe(likes);
+    // Or else something was written meanwhile.
+    const { rowCount } = await outside.query(isAtStart);
+    return rowCount === 1 && opened.reads() > before;
+  };
+  await expect.poll(readAtStart).toBe(true);
+});
+
 test('a list that was too expensive for the standby is not read once more from the primary', async () => {
   const opened = await open({ EXPENSIVE_QUERY_TIMEOUT: '1s', CACHE_MAX_SIZE: '0' });
   await untilRead(opened);

@@ -132,7 +132,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await endedBy(insert)).toEqual(
       only(
         ...(['newest', 'oldest', 'leastLiked', 'mostLiked', 'none', 'lastThree'] as const),
-        ...(['total', 'popular', 'search', 'searchByLikes', 'unrecorded'] as const),
+        ...(['total', 'search', 'searchByLikes', 'unrecorded'] as const),
         ...(oldest.userId === user ? (['ofUser', 'likesOfUser'] as const) : []),
         ...(oldest.userId === other ? (['ofOther', 'likesOfOther'] as const) : []),
       ),

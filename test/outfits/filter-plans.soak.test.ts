@@ -10,6 +10,8 @@ import { amount } from '../support/lane.ts';
 import { orderings } from '../support/models/orderings.ts';
 
 const outfits = amount(0, 120_000);
+/** A user with a fifth of them. */
+const owner = 9_000;
 let gateway: TestGateway;
 
 beforeAll(async () => {
@@ -17,14 +19,14 @@ beforeAll(async () => {
     ...{ CACHE_MAX_SIZE: '0', REQUEST_TIMEOUT: '60s', AUTH_JWT_SECRET: secret },
   });
   const client = await connectTo(databaseUrlOf(gateway.database.pool));
-  // Likes as they are: most have few. A rare word, a rare hashtag, and a common word.
+  // Likes as they are: most have few. A rare word, a rare hashtag, and a common word. A fifth is of one user.
   await client.query(`
     INSERT INTO users (username) SELECT 'user' || n FROM generate_series(1, 10000) n;
     WITH o AS (
       INSERT INTO outfits
         (id, title, description, image_key, image_original_key, user_id, private, created, modified, quality)
       SELECT n, 'Coat ' || n, CASE WHEN n % 50000 = 0 THEN 'xylophone #rarest' ELSE 'warm' END, n, n,
-        1 + n % 10000, n % 10 = 0,
+        CASE WHEN n % 5 = 0 THEN ${owner} ELSE 1 + n % 10000 END, n % 10 = 0,
         1500000000000000 + n * 200000000::bigint, 1500000000000000 + n * 200000000::bigint, 2 + n % 4
       FROM generate_series(1, ${outfits}) n
       RETURNING *
@@ -95,6 +97,21 @@ describe(`at ${outfits} outfits`, () => {
   test.each(orderings)('the middle page by $enum reads few pages', async (list) => {
     const query = `{ outfits(ordering: ${list.enum}, page: 3000) { count results { databaseId } } }`;
     for (const plan of await plansFor(query)) expect(blocksOf(plan)).toBeLessThan(400);
+  });
+
+  test.each(orderings)('the middle page of one user by $enum reads few pages', async (list) => {
+    const page = `outfits(ordering: ${list.enum}, page: 600) { count results { databaseId } }`;
+    const plans = await plansFor(`{ user(databaseId: ${owner}) { ${page} } }`);
+    expect(plans.length).toBeGreaterThan(0);
+    // Half of the entries of an index; the outfits of a user are in nearly all pages of the table.
+    for (const plan of plans) expect(blocksOf(plan)).toBeLessThan(600);
+  });
+
+  test('the counts have few buckets', async () => {
+    const { rows } = await gateway.database.pool.query<{ buckets: number }>(
+      'SELECT count(*)::int AS buckets FROM outfit_buckets',
+    );
+    expect(rows[0]?.buckets).toBeLessThan(outfits / 50);
   });
 
   test.each(['user777', 'nobody'])(

@@ -50,7 +50,7 @@ export function createPrisma(pool: pg.Pool) {
         });
         const tracker = currentTask()?.reads?.tracker;
         if (!tracker) return reading;
-        return tracker.track(reading, () => dependenciesOf(model, operation, args));
+        return tracker.track(reading, (result) => dependenciesOf(model, operation, args, result));
       },
     },
   });

@@ -17,6 +17,8 @@ interface Model {
   readonly key: readonly string[];
   /** Other models, by the field that leads to their rows. */
   readonly relations: Map<string, Model>;
+  /** Those of them whose key the row itself has, so that its dependency shows which row that is. */
+  readonly byKey: Set<string>;
 }
 
 const models = readModels();
@@ -27,13 +29,15 @@ function readModels(): ReadonlyMap<string, Model> {
     entries.map(([name, { fields, primaryKey }]) => {
       const key =
         primaryKey?.fields ?? fields.filter(({ isId }) => isId).map((field) => field.name);
-      return [name, { table: tables[name as Prisma.ModelName], key, relations: new Map() }];
+      const table = tables[name as Prisma.ModelName];
+      return [name, { table, key, relations: new Map(), byKey: new Set() }];
     }),
   );
   for (const [name, { fields }] of entries) {
-    for (const { kind, type, name: field } of fields) {
+    for (const { kind, type, name: field, relationFromFields = [] } of fields) {
       const model = kind === 'object' && found.get(type);
       if (model) found.get(name)?.relations.set(field, model);
+      if (relationFromFields.length > 0) found.get(name)?.byKey.add(field);
     }
   }
   return found;
@@ -44,25 +48,43 @@ export function dependenciesOf(
   name: string | undefined,
   operation: string,
   args: unknown,
+  result: unknown,
 ): Dependencies | undefined {
   const model = name === undefined ? undefined : models.get(name);
   if (!model || !/^(?:find|count|aggregate|groupBy)/.test(operation)) return undefined;
-  const keys = keysIn(model, propertiesOf(args)['where']);
-  const mentioned = tablesIn(model, args);
-  return keys
-    ? { rows: { [model.table]: keys }, tables: new Set(mentioned) }
-    : { tables: new Set([model.table, ...mentioned]) };
+  const found: Found = { rows: {}, tables: new Set() };
+  add(found, model, keysIn(model, propertiesOf(args)['where']));
+  addRelated(found, model, args, [result].flat());
+  return found;
 }
 
-/** Of all models that rows are shown with, or by which they are found, sorted or counted. */
-function tablesIn(model: Model, part: unknown): string[] {
-  return Object.entries(propertiesOf(part)).flatMap(([name, inner]) => {
-    const related = model.relations.get(name);
+interface Found {
+  readonly rows: Record<string, readonly RowKey[]>;
+  readonly tables: Set<string>;
+}
+
+/** @param keys undefined: the rows were found by something else */
+function add({ rows, tables }: Found, { table }: Model, keys?: readonly RowKey[]): void {
+  if (keys) rows[table] = [...(rows[table] ?? []), ...keys];
+  else tables.add(table);
+}
+
+/** All that rows are shown with, or by which they are found, sorted or counted. @param rows if `part` is of what they show */
+function addRelated(found: Found, model: Model, part: unknown, rows?: readonly unknown[]): void {
+  for (const [name, inner] of Object.entries(propertiesOf(part))) {
+    const other = model.relations.get(name);
+    const related = other && rows?.flatMap((row) => propertiesOf(row)[name] ?? []);
+    if (other) {
+      const keys = related?.map((row) => keyOf(other, propertiesOf(row)));
+      const isKnown = model.byKey.has(name) && keys?.every((key) => key !== undefined);
+      add(found, other, isKnown ? keys : undefined);
+    }
     // `_count: true` counts the rows of all relations.
-    const counted = name === '_count' && inner === true ? [...model.relations.values()] : [];
-    const found = related ? [related, ...counted] : counted;
-    return [...found.map(({ table }) => table), ...tablesIn(related ?? model, inner)];
-  });
+    const counted = name === '_count' && inner === true ? model.relations.values() : [];
+    for (const each of counted) add(found, each);
+    const isShown = name === 'include' || name === 'select';
+    addRelated(found, other ?? model, inner, isShown ? rows : related);
+  }
 }
 
 /** Keys in a condition that only rows with these fulfil, whatever else it says. */
@@ -70,13 +92,17 @@ function keysIn(model: Model, where: unknown): readonly RowKey[] | undefined {
   const { key } = model;
   const given = propertiesOf(where);
   // A key of several fields is an object, by default with the joined name.
-  const fields = { ...given, ...propertiesOf(given[key.join('_')]) };
-  const single = key.map((field) => fields[field]);
-  // Of integers: the texts of other types are not unique.
-  if (single.length > 0 && single.every(isKeyValue)) return [rowKeyOf(single)];
+  const single = keyOf(model, { ...given, ...propertiesOf(given[key.join('_')]) });
+  if (single !== undefined) return [single];
   const { in: several } = propertiesOf(given[key.join()]);
   if (!Array.isArray(several) || !several.every(isKeyValue)) return undefined;
   return several.map((value) => rowKeyOf([value]));
+}
+
+/** Undefined: a field is missing, or not an integer. The texts of other types are not unique. */
+function keyOf({ key }: Model, row: Readonly<Record<string, unknown>>): RowKey | undefined {
+  const values = key.map((field) => row[field]);
+  return values.length > 0 && values.every(isKeyValue) ? rowKeyOf(values) : undefined;
 }
 
 function isKeyValue(value: unknown): value is bigint | number {

@@ -216,10 +216,16 @@ async function readState(client: pg.ClientBase): Promise<StandbyState> {
   return row;
 }
 
-/** The shortest record of a commit, in bytes: a shorter part of the log has none, such as the header of a page. */
+/** The shortest record of a commit, in bytes: a shorter part of the log has none. */
 const shortestCommit = 40n;
+/**
+ * A primary reports the position behind the header of a page (24 bytes, or 40 where a segment begins), and a standby the one
+ * before it. Segments are multiples of 1 MiB, and no commit begins in the first 24 bytes of these.
+ */
+const [pageHeader, leastSegment] = [24n, 1_048_576n];
 
 /** Whether every commit before this position of the primary's log is replayed. */
 function isAtOrPast(state: StandbyState, { timeline, bytes }: LogPosition): boolean {
-  return state.timeline === timeline && state.replayed + shortestCommit > bytes;
+  const header = state.replayed % leastSegment === 0n ? pageHeader : 0n;
+  return state.timeline === timeline && state.replayed + header + shortestCommit > bytes;
 }

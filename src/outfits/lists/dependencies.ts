@@ -18,6 +18,8 @@ export interface Membership {
   readonly isExact: boolean;
   /** Whether it is a filter by likes. */
   readonly isByLikes: boolean;
+  /** Whether it is a filter by the moment of creation. */
+  readonly isByCreated: boolean;
   /** Whether it has no dependencies to track: it depends on the viewer, or on outfit_likes. */
   readonly isUntracked: boolean;
 }
@@ -76,6 +78,7 @@ export function membershipOf(
     has: (outfit) => conditions.every((holds) => holds(outfit)),
     isExact,
     isByLikes: filter.likesFrom !== undefined || filter.likesBelow !== undefined,
+    isByCreated: filter.createdFrom !== undefined || filter.createdBefore !== undefined,
     isUntracked: visibility.private === 'own' || filter.liked !== undefined,
   };
 }
@@ -136,17 +139,21 @@ export function dependenciesOfRange(
 
 /** @param part receives only images of members; undefined where the outfit is not in the list */
 function dependenciesOfList(
-  { has, isExact, isByLikes, isUntracked }: Membership,
+  { has, isExact, isByLikes, isByCreated, isUntracked }: Membership,
   rows: readonly OutfitKeys[],
   part: ListPart,
   by?: Ordering['field'],
 ): Dependencies | undefined {
   if (isUntracked) return undefined;
   const needsLikes = isByLikes || by === 'likes';
+  // Each outfit has a row of likes with its user and privacy, which suffices for a list by these and by likes only.
+  const isByMoment = isByCreated || by === 'created' || by === 'modified';
+  const needsOutfits = !needsLikes || !isExact || isByMoment;
   const member = (outfit: RowImage | undefined) => (outfit && has(outfit) ? outfit : undefined);
   const list: ListPart = (outfitBefore, outfitAfter) => {
     // First, since nearly all changes are likes: these alter nothing else.
-    if (!needsLikes && (outfitBefore ?? outfitAfter)?.likes !== undefined) return false;
+    const isOfLikes = (outfitBefore ?? outfitAfter)?.likes !== undefined;
+    if (isOfLikes ? !needsLikes : !needsOutfits) return false;
     const [before, after] = [member(outfitBefore), member(outfitAfter)];
     return (before ?? after) !== undefined && (!isExact || part(before, after));
   };
