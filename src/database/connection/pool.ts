@@ -1,5 +1,6 @@
 // Connection pool: fair queue, bulkheads for expensive statements, retries, and cancellation with the task.
 import { AsyncResource } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { tooExpensive } from '../../errors.ts';
@@ -106,13 +107,22 @@ export class TaskPool extends pg.Pool {
     queueMicrotask(() => this.#all.leave(use.origin));
   }
 
-  readonly #queryWithRetry: RunStatement = async (statement, values) => {
+  readonly #queryWithRetry: RunStatement = (statement, values) =>
+    this.#tryRepeatedly(statement, values, maxRetries);
+
+  async #tryRepeatedly(
+    statement: pg.QueryConfig | string,
+    values: unknown[] | undefined,
+    retries: number,
+  ): Promise<pg.QueryResult> {
     try {
       return await this.#queryOnce(statement, values);
     } catch (error) {
       // A single statement is its own transaction and was rolled back, so that a write is retried as well.
-      if (retryableStates.includes(sqlStateOf(error) ?? '')) {
-        return this.#queryOnce(statement, values);
+      if (retries > 0 && retryableStates.includes(sqlStateOf(error) ?? '')) {
+        // At once, it could take the lock again for which the other has waited.
+        await sleep(retryPause);
+        return this.#tryRepeatedly(statement, values, retries - 1);
       }
       if (typeof statement === 'string' || !statement.name) throw error;
       const { name, ...unnamed } = statement;
@@ -123,7 +133,7 @@ export class TaskPool extends pg.Pool {
       if (isPreparedNameError(sqlStateOf(error))) return this.#queryOnce(unnamed, values);
       throw error;
     }
-  };
+  }
 
   #queryOnce(
     statement: pg.QueryConfig | string,
@@ -292,6 +302,9 @@ const gatewayOrigin: Origin = { sender: 'gateway' };
 
 /** Deadlock and serialization failure: a retry succeeds once the other transactions have ended. */
 const retryableStates = [deadlockDetected, '40001'];
+const maxRetries = 3;
+/** Milliseconds before a retry. */
+const retryPause = 10;
 
 /** At most a quarter of the connections each, so that half remain for bounded statements. */
 function createLanes(connections: number, timeout: number): Lanes {
