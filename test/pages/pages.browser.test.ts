@@ -106,8 +106,8 @@ describe('without JavaScript', () => {
     await page.getByLabel('page', { exact: true }).fill('2');
     await page.getByRole('button', { name: 'Try it' }).click();
     await page.waitForURL(/page=2/);
-    const link = page.getByRole('link', { name: /\/api\/outfits\/\?page=3"$/ });
-    await follow(page, link, `${inject('base')}${list}?page=3`);
+    const link = page.getByRole('link', { name: /\/api\/outfits\/\?ordering=&page=3"$/ });
+    await follow(page, link, `${inject('base')}${list}?ordering=&page=3`);
   });
 });
 
