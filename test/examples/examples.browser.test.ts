@@ -86,7 +86,7 @@ describe.each(['apollo', 'urql', 'relay', 'events'])('the app in %s/', (app) => 
       ['true', `♥ ${before + 1}`],
       ['false', `♥ ${before}`],
     ];
-    let release = () => {};
+    let release: (() => void) | undefined;
     const isWrite = (text: string | null) => /(?:un)?likeOutfit/.test(text ?? '');
     await page.route(`${base}/graphql`, async (route) => {
       if (!isWrite(route.request().postData())) return route.fallback();
@@ -100,7 +100,9 @@ describe.each(['apollo', 'urql', 'relay', 'events'])('the app in %s/', (app) => 
       await heart.click();
       // The gateway has not got it yet.
       await expect.poll(shown).toEqual(expected);
-      release();
+      await expect.poll(() => release).toBeDefined();
+      release?.();
+      release = undefined;
       await answered;
       await expect.poll(shown).toEqual(expected);
     }
