@@ -11,7 +11,7 @@ import { logShutdown, openLog, openResources, type Resources } from './resources
 import { closeOnSignal, isShuttingDown, switchLevelOnSignal } from './signals.ts';
 
 export async function start(config: Config): Promise<void> {
-  const log = await openLog(config);
+  const log = openLog(config);
   switchLevelOnSignal(log);
   log.info({ version }, `Outfit gateway ${version}`);
 

@@ -4,6 +4,7 @@ import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isatty } from 'node:tty';
+import { styleText } from 'node:util';
 import type { Logger } from 'pino';
 import { type Config, isTraced } from '../config/config.ts';
 import { version } from '../config/package.ts';
@@ -17,18 +18,34 @@ import type { Tracing } from '../observability/tracing/tracing.ts';
 import { escapeControls } from '../transfer/reporter.ts';
 import type { ShutdownReason } from './signals.ts';
 
-export async function openLog(config: Config): Promise<Logger> {
-  const format = config.logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
-  const destination = openLogOutput();
-  if (format === 'json') return createLog(config.logLevel, destination);
-  const { default: pretty } = await import('pino-pretty');
+export function openLog({ logFormat, logLevel }: Config): Logger {
+  const output = openLogOutput();
+  const isForPeople = logFormat ? logFormat === 'pretty' : process.stdout.isTTY;
+  if (!isForPeople) return createLog(logLevel, output);
+  return createLog(logLevel, { write: (line) => output.write(toPretty(line)) });
+}
+
+const colors = {
+  debug: 'blue',
+  info: 'green',
+  warn: 'yellow',
+  error: 'red',
+  fatal: 'red',
+} as const;
+
+/** A line of the log for people: time, level and message, with the other fields indented below. */
+function toPretty(line: string): string {
   // The messages contain these already.
-  const ignore = 'pid,hostname,address,version';
+  const { time, level, msg, err, pid, hostname, address, version, ...fields } = JSON.parse(line);
+  const color = colors[level as keyof typeof colors];
+  const shown = process.stdout.isTTY ? styleText(color, level.toUpperCase()) : level.toUpperCase();
+  const others = Object.entries({ ...fields, ...err }).flatMap(([name, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    return `${name}: ${text}`.split('\n');
+  });
+  const head = `[${new Date(time).toTimeString().slice(0, 8)}] ${shown}: ${escapeControls(msg ?? '')}`;
   // Names of servers and messages of databases reach a terminal.
-  const messageFormat = (line: Record<string, unknown>, key: string) =>
-    escapeControls(String(line[key]));
-  const options = { ignore, translateTime: 'SYS:HH:MM:ss', messageFormat };
-  return createLog(config.logLevel, pretty({ ...options, destination }));
+  return [head, ...others.map((text) => `    ${escapeControls(text)}`), ''].join('\n');
 }
 
 export function logShutdown(log: Logger, reason: ShutdownReason): void {

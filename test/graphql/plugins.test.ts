@@ -1,7 +1,6 @@
 // The one Yoga takes plugins of its ecosystem, one line each, for every user of its pipeline.
 import { useDisableIntrospection } from '@envelop/disable-introspection';
-import { useGenericAuth } from '@envelop/generic-auth';
-import { usePayloadFormatter } from 'graphql-yoga';
+import { useExtendContext, usePayloadFormatter } from 'graphql-yoga';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { EngineOptions } from '../../src/graphql/engine/engine.ts';
@@ -18,10 +17,7 @@ type Context = { readonly run: { readonly caller: { readonly viewer?: { userId: 
 
 describe('plugins that change the context, and refuse', () => {
   const plugins: Plugins = [
-    useGenericAuth({
-      mode: 'resolve-only',
-      resolveUserFn: ({ run }: Context) => run.caller.viewer?.userId ?? null,
-    }),
+    useExtendContext(({ run }: Context) => ({ currentUser: run.caller.viewer?.userId ?? null })),
     useDisableIntrospection(),
   ];
   const schema = extend('extend type Query { currentUser: Int }', {
