@@ -50,7 +50,6 @@ import {
 } from './observability/log.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { Tracing } from './observability/tracing/tracing.ts';
-import { followUnknownParameters } from './observability/unknown-parameters.ts';
 import { followUser } from './outfits/writes/users.ts';
 import { type RestOptions, serveRest } from './rest/adapter.ts';
 import { answerErrors, notFound, sendError } from './rest/errors.ts';
@@ -249,7 +248,6 @@ function observeRequests(
   if (countsClients) warnOfUnknownProxy(app, isTrusted);
   app.addHook('onRequest', setRequestId);
   const observe = observeAnswers(app, [logAnswers(app), metrics?.countAnswers()]);
-  if (config.unknownParameters !== 'ignore') followUnknownParameters(app, metrics);
   shutdown?.follow(app);
   return observe;
 }

@@ -122,7 +122,6 @@ const comparedSettings = {
   privateOutfits: 'listed',
   publicUrl: undefined,
   rateLimit: undefined,
-  unknownParameters: 'ignore',
   legacyMode: { kind: 'off', percent: 100 },
   cacheMaxSize: 0,
 } as const;

@@ -109,7 +109,6 @@ const settings = {
     ),
     videoUrl: setting('VIDEO_URL', baseUrl, 'https://video.example.com'),
     restDocuments: setting('REST_DOCUMENTS', text, undefined),
-    unknownParameters: setting('UNKNOWN_PARAMETERS', oneOf('ignore', 'log', 'refuse'), 'ignore'),
     restDeprecated: setting('REST_DEPRECATED', moment, undefined),
     restSunset: setting('REST_SUNSET', moment, undefined),
     compression: setting('COMPRESSION', oneOf('graphql', 'all', 'off'), 'graphql'),

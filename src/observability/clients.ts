@@ -1,5 +1,5 @@
 // Client identification: name and version of the app that sends a request, from headers that are not authenticated. For
-// the log, traces and metrics, never for authorization. And counts by names that clients choose, whose number is bounded.
+// the log, traces and metrics, never for authorization. And a bound on the number of names that clients choose.
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { LRUCache } from 'lru-cache';
@@ -112,37 +112,5 @@ export class BoundedNames<Value extends object> {
   *values(): Generator<Value> {
     for (const value of this.#values.rvalues()) if (value) yield value;
     if (this.#other !== undefined) yield this.#other;
-  }
-}
-
-interface ClientCount {
-  readonly client: string;
-  readonly name: string;
-  requests: number;
-}
-
-const maxClients = 50;
-
-/** Counts by client and a second name, such as a path or a parameter. */
-export class ClientCounts {
-  readonly #clients: BoundedNames<BoundedNames<ClientCount>>;
-
-  /** @param max second names for each client */
-  constructor(max: number) {
-    this.#clients = new BoundedNames(
-      maxClients,
-      (client) => new BoundedNames(max, (name) => ({ client, name, requests: 0 })),
-    );
-  }
-
-  /** @returns the count after this request */
-  count(client: string, name: string): ClientCount {
-    const found = this.#clients.get(client).get(name);
-    found.requests += 1;
-    return found;
-  }
-
-  *[Symbol.iterator](): Generator<ClientCount> {
-    for (const names of this.#clients.values()) yield* names.values();
   }
 }

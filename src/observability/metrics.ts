@@ -5,12 +5,13 @@ import type { LaneState } from '../database/connection/lane.ts';
 import type { Database } from '../database/database.ts';
 import { fallbackReasons, type Replicas } from '../database/standby/replicas.ts';
 import { type Unreadable, unreadableReasons } from '../http/server/unreadable-requests.ts';
-import { ClientCounts, clientOf } from './clients.ts';
+import { BoundedNames, clientOf } from './clients.ts';
 import { maxNameLength, type ObserveAnswer } from './log.ts';
 
 /** Operation names used as labels at most: clients choose them, and each costs memory for good. */
 const maxOperations = 100;
 
+const maxClients = 50;
 /** Paths for each client: those of this service, and patterns of those of the old one. */
 const maxPaths = 60;
 
@@ -78,22 +79,28 @@ export class Metrics {
 
   /** Of REST, with what is forwarded to the old service, and of GraphQL. */
   #countClients(): ObserveAnswer {
-    const counts = new ClientCounts(maxPaths);
+    const clients = new BoundedNames(
+      maxClients,
+      (client) => new BoundedNames(maxPaths, (path) => ({ client, path, requests: 0 })),
+    );
     this.#counter(
       'gateway_client_requests_total',
       'Answers of REST and GraphQL by the client that asked, at most 50 names and other, and by path.',
       () =>
-        [...counts].map(({ client, name: path, requests }) => {
-          const kind = /^\/graphql(?:\/|$)/.test(path) ? 'graphql' : 'rest';
-          return [{ client, interface: kind, path }, requests] as const;
-        }),
+        [...clients.values()]
+          .flatMap((paths) => [...paths.values()])
+          .map(({ client, path, requests }) => {
+            const kind = /^\/graphql(?:\/|$)/.test(path) ? 'graphql' : 'rest';
+            return [{ client, interface: kind, path }, requests] as const;
+          }),
       { labelNames: ['client', 'interface', 'path'] },
     );
     return (request) => {
       const path = request.forwardedPath ?? request.routeOptions.url ?? '';
       // Assets of GraphiQL are not counted.
       const isCounted = /^\/(?:api\/|graphql(?!\/assets\/))/.test(path);
-      if (isCounted || request.forwardedPath) counts.count(clientOf(request).name, path);
+      if (!isCounted && !request.forwardedPath) return;
+      clients.get(clientOf(request).name).get(path).requests += 1;
     };
   }
 
@@ -234,18 +241,6 @@ export class Metrics {
       'Queries that were read from the primary although there are standbys, by reason.',
       () => fallbackReasons.map((reason) => [{ reason }, replicas.primaryReads[reason]] as const),
       { labelNames: ['reason'] },
-    );
-  }
-
-  followUnknownParameters(counts: ClientCounts): void {
-    this.#counter(
-      'gateway_unknown_parameters_total',
-      'Requests of REST with a query parameter that nothing reads; for each client at most 20 names, and other.',
-      () =>
-        [...counts].map(({ client, name, requests }) => {
-          return [{ client, parameter: name }, requests] as const;
-        }),
-      { labelNames: ['client', 'parameter'] },
     );
   }
 

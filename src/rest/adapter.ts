@@ -27,13 +27,21 @@ import {
 import { allowOf, type Route } from './routes.ts';
 import { fillPath, type PathParameters } from './url.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Query parameters that the route reads. */
+    readonly knownParameters?: ReadonlySet<string>;
+    /** Whether the values in the path fit its parameters; otherwise it is no path of this service. */
+    readonly hasPath?: (parameters: Readonly<Record<string, string>>) => boolean;
+  }
+}
+
 export interface RestOptions extends ReaderOptions {
   readonly routes: readonly Route[];
   readonly admit: Admit;
   readonly guardWrite: GuardWrite;
   /** `publicUrl` is the base of links; undefined: the scheme and host of the request. */
-  readonly config: DeprecationConfig &
-    Pick<Config, 'compression' | 'pageSize' | 'unknownParameters'>;
+  readonly config: DeprecationConfig & Pick<Config, 'compression' | 'pageSize'>;
 }
 
 export async function serveRest(app: FastifyInstance, options: RestOptions): Promise<void> {

@@ -10,7 +10,7 @@ import { rawQuery } from '../http/headers.ts';
 import { encodeJson } from '../http/json.ts';
 import { entityTag, type Representable } from '../http/representation.ts';
 import { readEnvelope, relationOf, writeEnvelope, writeHeaders } from './envelope.ts';
-import { dataOf, notFound, pageNotFound, RestError, unknownParameters } from './errors.ts';
+import { dataOf, notFound, pageNotFound, RestError } from './errors.ts';
 import type { Route } from './routes.ts';
 import {
   fillPath,
@@ -41,7 +41,7 @@ export type ReadAnswer = (
 export interface ReaderOptions {
   readonly engine: Engine;
   readonly schema: GraphQLSchema;
-  readonly config: Pick<Config, 'pageSize' | 'unknownParameters'>;
+  readonly config: Pick<Config, 'pageSize'>;
 }
 
 /** @throws when the document does not fit the schema, or has a variable of an unsupported type */
@@ -81,17 +81,6 @@ export function createPathTest(schema: GraphQLSchema, { list, record }: Route) {
   };
 }
 
-function createParser({ config }: ReaderOptions, route: Route): (raw: string) => QueryParameters {
-  if (config.unknownParameters !== 'refuse') return parseQuery;
-  const knownParameters = knownParametersOf(route);
-  return (raw) => {
-    const parameters = parseQuery(raw);
-    const names = parameters.map(([name]) => name).filter((name) => !knownParameters.has(name));
-    if (names.length > 0) throw unknownParameters(names);
-    return parameters;
-  };
-}
-
 interface PageRequest {
   readonly parameters: QueryParameters;
   readonly variables: Record<string, unknown>;
@@ -109,13 +98,12 @@ function createPageReader(
   const toAnswer = toCachedPage(envelope.records);
   const { pageSize: sizeName = 'limit', offset: offsetName } = pageParametersOf(operation.node);
   const pageName = pageParameterOf(route, operation.node) ?? 'page';
-  const parse = createParser(options, route);
   const readVariables = createRouteReader(schema, route, operation.node);
   const hasParameters = route.path.includes(':');
   // Memoized: query strings repeat, and parsing one took as long as sending the page.
   const requests = new LRUCache<string, PageRequest>({ maxSize: 1_000_000 });
   const parseRequest = (target: string, query: string, path: PathParameters): PageRequest => {
-    const parameters = parse(query);
+    const parameters = parseQuery(query);
     const variables = readVariables(parameters, path);
     const request = { parameters, variables, key: `${route.path} ${JSON.stringify(variables)}` };
     requests.set(target, request, { size: 1000 + 4 * target.length });
@@ -195,10 +183,9 @@ function createRecordReader(
 ): ReadAnswer {
   const { engine, schema } = options;
   const operation = engine.store(route.record);
-  const parse = createParser(options, route);
   const readVariables = createRouteReader(schema, route, operation.node);
   return async ({ raw, params }, _base, caller) => {
-    const variables = readVariables(parse(rawQuery(raw)), params as PathParameters);
+    const variables = readVariables(parseQuery(rawQuery(raw)), params as PathParameters);
     const key = `${route.path} ${JSON.stringify(variables)}`;
     const execution = { operation, variables, key, toAnswer: toCachedRecord };
     return (await engine.answer(execution, caller)).answer;

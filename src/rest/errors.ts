@@ -72,9 +72,6 @@ export const severalFields = (parameter: string, value: string) =>
     `No list is sorted by ${value}: give one field, or one field and id in the same direction, such as -created,-id.`,
   );
 
-export const unknownParameters = (names: readonly string[]) =>
-  new RestError(400, Object.fromEntries(names.map((name) => [name, ['Unknown parameter.']])));
-
 export const internalError = () => refusal(500, 'Internal server error.');
 
 export function dataOf<Data>({ data, errors }: ExecutionResult): Data {

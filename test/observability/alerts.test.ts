@@ -55,7 +55,6 @@ beforeAll(async () => {
     legacyRecheck,
     legacySample,
     legacyUrl,
-    unknownParameters: 'log',
   } as const;
   app = await buildApp({ ...gateway.config, ...modes }, gateway.database, { metrics });
   const base = await app.listen({ port: 0, host: '127.0.0.1' });
