@@ -5,6 +5,7 @@ import {
   BrowseOutfitDocument,
   type BrowseOutfitQuery,
   BrowseOutfitsDocument,
+  type BrowseOutfitsQuery,
   type NumberedPageFragment,
 } from '../generated/rest.ts';
 import type { Route } from '../rest/routes.ts';
@@ -78,10 +79,13 @@ export function HomePage({ answer, route, site }: PageProperties) {
   );
 }
 
+type OutfitsJson = NumberedPageFragment & Pick<BrowseOutfitsQuery, 'people'>;
+
 export function OutfitsPage(properties: PageProperties) {
   const { answer, site, parameters } = properties;
-  const list = answer.json as NumberedPageFragment;
+  const list = answer.json as OutfitsJson;
   const { page, pageCount, results } = list;
+  const people = list.people?.nodes ?? [];
   const words = visibleText(readParameter(parameters, 'search')?.trim() ?? '');
   const isOfUser = searchOf(parameters).filter(([name]) => name === 'user').length === 1;
   const user = isOfUser ? results[0]?.user : undefined;
@@ -95,6 +99,16 @@ export function OutfitsPage(properties: PageProperties) {
         <h1 dir="auto">{title}</h1>
       </div>
       <SearchForm {...properties} />
+      {page === 1 && people.length > 0 && (
+        <section aria-labelledby="people">
+          <h2 id="people">People</h2>
+          <div class="bar">
+            {people.map((person) => (
+              <Owner user={person} site={site} />
+            ))}
+          </div>
+        </section>
+      )}
       <Outfits {...{ list, site, parameters }} />
       {list.count === 0 && (
         <p class="empty">
@@ -138,7 +152,7 @@ export function OutfitPage(properties: PageProperties) {
         </div>
         <div>
           <h1 dir="auto">{title}</h1>
-          <Owner outfit={outfit} site={site} />
+          <Owner user={user} site={site} />
           {visibleText(description) && (
             <p class="text" dir="auto">
               <Hashtags root={site.root}>{description}</Hashtags>

@@ -144,6 +144,19 @@ test('a card leads to the outfit and to its user, whose outfits have pages', asy
   for (const id of idsOn(more)) expect(mine.filter((one) => one !== template.id)).toContain(id);
 });
 
+test('a search lists the people of this name, each with a link to their outfits', async () => {
+  const [{ username, firstName }] = rows.map(({ user }) => user) as [OutfitRow['user']];
+  const people = async (url: string) =>
+    /<h2 id="people">.*?<\/section>/s.exec(await get(url))?.[0] ?? '';
+  for (const words of [username, firstName.toUpperCase()]) {
+    const found = await people(`/outfits/?${new URLSearchParams({ search: words })}`);
+    expect(found).toContain(username);
+    expect(hrefsOf(found)).toContain(`/outfits/?user=${template.userId}`);
+  }
+  expect(await people('/outfits/')).toBe('');
+  expect(await people('/outfits/?search=zzz')).toBe('');
+});
+
 test('the outfits of a search follow each other by links, and lead back to their page of it', async () => {
   const search = 'ordering=id&search=the';
   const pages = await Promise.all([1, 2].map((page) => get(`/outfits/?${search}&page=${page}`)));

@@ -43,7 +43,7 @@ export function OutfitCard({ outfit, site, href, index }: CardProperties) {
               {shownText(description)}
             </p>
           )}
-          <Owner outfit={outfit} site={site} />
+          <Owner user={outfit.user} site={site} />
           <Facts outfit={outfit} />
         </div>
       </article>
@@ -166,8 +166,13 @@ export function Avatar({ user, media }: UserProperties) {
   );
 }
 
+interface OwnerProperties {
+  readonly user: OutfitRecordFragment['user'];
+  readonly site: Site;
+}
+
 /** The user of an outfit, as a link to the page of the user. */
-export function Owner({ outfit: { user }, site }: OutfitProperties) {
+export function Owner({ user, site }: OwnerProperties) {
   const name = fullNameOf(user);
   return (
     <p class="owner">
