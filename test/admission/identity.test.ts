@@ -11,9 +11,10 @@ import { buildApp } from '../../src/app.ts';
 import * as tokenCommand from '../../src/commands/token.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { callCommand } from '../support/cli/commands.ts';
-import { useGateway } from '../support/gateway.ts';
+import { buildForTest, useGateway } from '../support/gateway.ts';
 import { closeServer, listen } from '../support/http/listen.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
+import { stopClocks } from '../support/this-process.ts';
 
 const secret = 'a secret of this test, long enough';
 
@@ -23,9 +24,7 @@ const owner = useGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 
 async function open(environment: object): Promise<FastifyInstance> {
   await owner.database.pool.query('TRUNCATE rate_limits');
   const config = readConfig({ RATE_LIMIT: '1000000/day', ...environment });
-  const app = await buildApp(config, owner.database);
-  onTestFinished(() => app.close());
-  return app;
+  return buildForTest(config, owner.database);
 }
 
 /** Who has asked since the gateway was opened, such as `user 7` or `address 127.0.0.1`. */
@@ -82,176 +81,175 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-describe('with a secret', () => {
-  test.each(['HS256', 'HS384', 'HS512'])('a token by %s names the viewer', async (alg) => {
+test.each(['HS256', 'HS384', 'HS512'])(
+  'a token by %s with the secret names the viewer',
+  async (alg) => {
     const fresh = await open({ AUTH_JWT_SECRET: secret });
     expect(await statusOf(fresh, await sign({ sub: '7' }, alg))).toBe(200);
     expect(await senders()).toEqual(['user 7']);
-  });
+  },
+);
 
-  const right = { sub: '7', iss: 'https://auth.test', aud: 'shop' };
-  test.each<[environment: object, accepted: [claims: object, user: number][], refused: object[]]>([
+const right = { sub: '7', iss: 'https://auth.test', aud: 'shop' };
+test.each<[environment: object, accepted: [claims: object, user: number][], refused: object[]]>([
+  [
+    {},
     [
-      {},
-      [
-        [{ sub: '2147483647' }, 2147483647],
-        [{ sub: 12, iss: 'anyone', aud: 'anything' }, 12],
-        [{ sub: '7', token_type: 'access' }, 7],
-      ],
-      [
-        ...[undefined, '', 'anna', '2147483648', '-2147483649', 7.5].map((sub) => ({ sub })),
-        ...['1e1', '07', '+7', ' 7', '٧', ['7']].map((sub) => ({ sub })),
-        ...['refresh', null].map((type) => ({ sub: '7', token_type: type })),
-        { sub: '7', exp: '9999999999' },
-      ],
+      [{ sub: '2147483647' }, 2147483647],
+      [{ sub: 12, iss: 'anyone', aud: 'anything' }, 12],
+      [{ sub: '7', token_type: 'access' }, 7],
     ],
-    [{ AUTH_USER_CLAIM: 'user_id' }, [[{ user_id: 7, sub: '8' }, 7]], [{ sub: '7' }]],
-    [{ AUTH_USER_CLAIM: 'a.b.c' }, [[{ 'a.b': { c: 7 }, a: { b: {} } }, 7]], [{ a: [7] }]],
-    [{ AUTH_USER_CLAIM: 'https://a.test/b.c' }, [[{ 'https://a.test/b': { c: '7' } }, 7]], []],
-    [{ AUTH_USER_CLAIM: 'user.length' }, [], [{ user: 'seven' }]],
-    [{ AUTH_USER_CLAIM: 'constructor.length' }, [], [{}]],
     [
-      both,
-      [[{ ...right, aud: ['other', 'shop'] }, 7]],
-      [
-        ...['other', undefined].map((aud) => ({ ...right, aud })),
-        ...['https://auth.test/', undefined].map((iss) => ({ ...right, iss })),
-      ],
+      ...[undefined, '', 'anna', '2147483648', '-2147483649', 7.5].map((sub) => ({ sub })),
+      ...['1e1', '07', '+7', ' 7', '٧', ['7']].map((sub) => ({ sub })),
+      ...['refresh', null].map((type) => ({ sub: '7', token_type: type })),
+      { sub: '7', exp: '9999999999' },
     ],
-  ])(
-    'with %j a user is named by the claims %j, and by none of %j',
-    async (environment, accepted, refused) => {
-      const fresh = await open({ AUTH_JWT_SECRET: secret, ...environment });
-      const statusFor = (claims: object) => statusOf(fresh, signByHand({ alg: 'HS256' }, claims));
-      for (const [claims] of accepted) expect(await statusFor(claims)).toBe(200);
-      expect(await senders()).toEqual(accepted.map(([, user]) => `user ${user}`).toSorted());
-      for (const claims of refused) {
-        expect(await statusFor(claims), JSON.stringify(claims)).toBe(401);
-      }
-    },
-  );
-
-  test('the scheme has no case, and ends with any white space that HTTP allows', async () => {
-    const fresh = await open({ AUTH_JWT_SECRET: secret });
-    const token = await sign({ sub: '7' });
-    for (const [scheme, space] of [
-      ['Bearer', ' '],
-      ['bearer', '\t'],
-      ['bEARER', '\t \t '],
-    ]) {
-      const statusSending = async (sent: string) => {
-        const lines = `Authorization:${space}${scheme}${space}${sent}${space}\r\nConnection: close`;
-        const head = `GET /api/outfits/ HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`;
-        return (await sendRaw(fresh, head)).slice(9, 12);
-      };
-      expect(await statusSending(token)).toBe('200');
-      expect(await statusSending('nonsense')).toBe('401');
-      expect(await statusSending(`${token}${space}${token}`)).toBe('401');
+  ],
+  [{ AUTH_USER_CLAIM: 'user_id' }, [[{ user_id: 7, sub: '8' }, 7]], [{ sub: '7' }]],
+  [{ AUTH_USER_CLAIM: 'a.b.c' }, [[{ 'a.b': { c: 7 }, a: { b: {} } }, 7]], [{ a: [7] }]],
+  [{ AUTH_USER_CLAIM: 'https://a.test/b.c' }, [[{ 'https://a.test/b': { c: '7' } }, 7]], []],
+  [{ AUTH_USER_CLAIM: 'user.length' }, [], [{ user: 'seven' }]],
+  [{ AUTH_USER_CLAIM: 'constructor.length' }, [], [{}]],
+  [
+    both,
+    [[{ ...right, aud: ['other', 'shop'] }, 7]],
+    [
+      ...['other', undefined].map((aud) => ({ ...right, aud })),
+      ...['https://auth.test/', undefined].map((iss) => ({ ...right, iss })),
+    ],
+  ],
+])(
+  'with %j a user is named by the claims %j, and by none of %j',
+  async (environment, accepted, refused) => {
+    const fresh = await open({ AUTH_JWT_SECRET: secret, ...environment });
+    const statusFor = (claims: object) => statusOf(fresh, signByHand({ alg: 'HS256' }, claims));
+    for (const [claims] of accepted) expect(await statusFor(claims)).toBe(200);
+    expect(await senders()).toEqual(accepted.map(([, user]) => `user ${user}`).toSorted());
+    for (const claims of refused) {
+      expect(await statusFor(claims), JSON.stringify(claims)).toBe(401);
     }
-    expect(await senders()).toContain('user 7');
-  });
+  },
+);
 
-  test.each(['Basic dXNlcjpwYXNz', 'Token abc', 'Digest x="y"', '', 'Bearerabc', 'x Bearer'])(
-    'without a bearer token the request is anonymous: %j',
-    async (authorization) => {
-      const fresh = await open({ AUTH_JWT_SECRET: secret });
-      expect(await statusWith(fresh, authorization)).toBe(200);
-      expect(await senders()).toEqual(['address 127.0.0.1']);
-    },
-  );
-
-  test('a token holds until its time is over, from when its time begins', async () => {
-    const sub = '7';
-    expect(await statusOf(app, await sign({ sub, exp: now() + 60 }))).toBe(200);
-    expect(await statusOf(app, await sign({ sub, nbf: now() - 60, exp: now() + 60 }))).toBe(200);
-    expect(await statusOf(app, await sign({ sub, exp: now() - 1 }))).toBe(401);
-    expect(await statusOf(app, await sign({ sub, exp: now() }))).toBe(401);
-    expect(await statusOf(app, await sign({ sub, nbf: now() + 60 }))).toBe(401);
-  });
-
-  test('a token that has been accepted is refused once its time is over', async () => {
-    const token = await sign({ sub: '7', exp: now() + 2 });
-    expect(await statusOf(app, token)).toBe(200);
-    expect(await statusOf(app, token)).toBe(200);
-    await vi.waitFor(async () => expect(await statusOf(app, token)).toBe(401), 5_000);
-  });
-
-  test.each<[string, string | Promise<string>]>([
-    ['without a signature', `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`],
-    ['without an algorithm', signByHand({ typ: 'JWT' }, { sub: '7' })],
-    ['with another secret', sign({ sub: '7' }, 'HS256', encode(`${secret}!`))],
-    ['with a private key', sign({ sub: '7' }, 'RS256', rsa.privateKey)],
-    ['with its signature under another name', signByHand({ alg: 'HS512' }, { sub: '7' })],
-    ['with an unknown crit', signByHand({ alg: 'HS256', crit: ['x'], x: 1 }, { sub: '7' })],
-    ['whose payload is an array', signByHand({ alg: 'HS256' }, ['7'])],
-    ['that is encrypted', `${base64({ alg: 'dir', enc: 'A256GCM' })}..${base64('iv')}.x.y`],
-    ['of two parts', 'a.b'],
-    ['of a megabyte', `${base64({ alg: 'HS256' })}.${'A'.repeat(2 ** 20)}.AAAA`],
-    ['of 100,000 parts', '.'.repeat(100_000)],
-  ])('a token %s is refused', async (_name, token) => {
-    expect(await statusOf(app, await token)).toBe(401);
-  });
-
-  test('no token is refused, and more than one, also if each holds', async () => {
-    const token = await sign({ sub: '7' });
-    for (const sent of ['Bearer', 'bearer    ', `Bearer ${token}, Bearer ${token}`]) {
-      expect(await statusWith(app, sent)).toBe(401);
-    }
-  });
-
-  test('whatever is signed is answered: 200 or 401', async () => {
-    const anything = fc.dictionary(fc.string(), fc.jsonValue());
-    await fc.assert(
-      fc.asyncProperty(anything, fc.jsonValue(), async (header, payload) => {
-        const token = signByHand({ ...header, alg: 'HS256' }, payload);
-        expect([200, 401]).toContain((await ask(app, `Bearer ${token}`)).statusCode);
-      }),
-      { numRuns: 500 },
-    );
-  });
+test('the scheme has no case, and ends with any white space that HTTP allows', async () => {
+  const fresh = await open({ AUTH_JWT_SECRET: secret });
+  const token = await sign({ sub: '7' });
+  for (const [scheme, space] of [
+    ['Bearer', ' '],
+    ['bearer', '\t'],
+    ['bEARER', '\t \t '],
+  ]) {
+    const statusSending = async (sent: string) => {
+      const lines = `Authorization:${space}${scheme}${space}${sent}${space}\r\nConnection: close`;
+      const head = `GET /api/outfits/ HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`;
+      return (await sendRaw(fresh, head)).slice(9, 12);
+    };
+    expect(await statusSending(token)).toBe('200');
+    expect(await statusSending('nonsense')).toBe('401');
+    expect(await statusSending(`${token}${space}${token}`)).toBe('401');
+  }
+  expect(await senders()).toContain('user 7');
 });
 
-describe('a token that does not hold', () => {
-  const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+test.each(['Basic dXNlcjpwYXNz', 'Token abc', 'Digest x="y"', '', 'Bearerabc', 'x Bearer'])(
+  'without a bearer token the request is anonymous: %j',
+  async (authorization) => {
+    const fresh = await open({ AUTH_JWT_SECRET: secret });
+    expect(await statusWith(fresh, authorization)).toBe(200);
+    expect(await senders()).toEqual(['address 127.0.0.1']);
+  },
+);
 
-  test.each(methods)(
-    'a token that does not hold is a 401 to %s, before method, parameters and body',
-    async (method) => {
-      const url = '?page=0&query={__typename}';
-      const request = {
-        method,
-        headers: { 'content-type': 'application/json' },
-        ...(method === 'POST' || method === 'PUT' ? { payload: '{' } : {}),
-      };
-      const rest = await ask(app, 'Bearer nonsense', { ...request, url: `/api/outfits/${url}` });
-      const graphql = await ask(app, 'Bearer nonsense', { ...request, url: `/graphql${url}` });
-      for (const { statusCode, headers } of [rest, graphql]) {
-        expect(statusCode).toBe(401);
-        expect(headers['www-authenticate']).toBe('Bearer error="invalid_token"');
-      }
-      expect(rest.headers['content-type']).toBe('application/json');
-      if (method === 'HEAD') return;
-      expect(rest.body).toBe('{"detail":"Invalid token."}');
-      expect(graphql.json()).toEqual({
-        errors: [{ message: 'Invalid token.', extensions: { code: 'UNAUTHENTICATED' } }],
-      });
-    },
+test('a token holds until its time is over, from when its time begins', async () => {
+  const sub = '7';
+  expect(await statusOf(app, await sign({ sub, exp: now() + 60 }))).toBe(200);
+  expect(await statusOf(app, await sign({ sub, nbf: now() - 60, exp: now() + 60 }))).toBe(200);
+  expect(await statusOf(app, await sign({ sub, exp: now() - 1 }))).toBe(401);
+  expect(await statusOf(app, await sign({ sub, exp: now() }))).toBe(401);
+  expect(await statusOf(app, await sign({ sub, nbf: now() + 60 }))).toBe(401);
+});
+
+test('a token that has been accepted is refused once its time is over', async () => {
+  const token = await sign({ sub: '7', exp: now() + 2 });
+  expect(await statusOf(app, token)).toBe(200);
+  expect(await statusOf(app, token)).toBe(200);
+  await vi.waitFor(async () => expect(await statusOf(app, token)).toBe(401), 5_000);
+});
+
+test.each<[string, string | Promise<string>]>([
+  ['without a signature', `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`],
+  ['without an algorithm', signByHand({ typ: 'JWT' }, { sub: '7' })],
+  ['with another secret', sign({ sub: '7' }, 'HS256', encode(`${secret}!`))],
+  ['with a private key', sign({ sub: '7' }, 'RS256', rsa.privateKey)],
+  ['with its signature under another name', signByHand({ alg: 'HS512' }, { sub: '7' })],
+  ['with an unknown crit', signByHand({ alg: 'HS256', crit: ['x'], x: 1 }, { sub: '7' })],
+  ['whose payload is an array', signByHand({ alg: 'HS256' }, ['7'])],
+  ['that is encrypted', `${base64({ alg: 'dir', enc: 'A256GCM' })}..${base64('iv')}.x.y`],
+  ['of two parts', 'a.b'],
+  ['of a megabyte', `${base64({ alg: 'HS256' })}.${'A'.repeat(2 ** 20)}.AAAA`],
+  ['of 100,000 parts', '.'.repeat(100_000)],
+])('a token %s is refused', async (_name, token) => {
+  expect(await statusOf(app, await token)).toBe(401);
+});
+
+test('no token is refused, and more than one, also if each holds', async () => {
+  const token = await sign({ sub: '7' });
+  for (const sent of ['Bearer', 'bearer    ', `Bearer ${token}, Bearer ${token}`]) {
+    expect(await statusWith(app, sent)).toBe(401);
+  }
+});
+
+test('whatever is signed is answered: 200 or 401', async () => {
+  const anything = fc.dictionary(fc.string(), fc.jsonValue());
+  await fc.assert(
+    fc.asyncProperty(anything, fc.jsonValue(), async (header, payload) => {
+      const token = signByHand({ ...header, alg: 'HS256' }, payload);
+      expect([200, 401]).toContain((await ask(app, `Bearer ${token}`)).statusCode);
+    }),
+    { numRuns: 500 },
   );
+});
 
-  test('a token that does not hold is refused too where an answer is known', async () => {
-    await ask(app, '');
-    const { headers } = await ask(app, '');
-    const unchanged = { headers: { 'if-none-match': String(headers['etag']) } };
-    expect((await ask(app, '', unchanged)).statusCode).toBe(304);
-    expect((await ask(app, 'Bearer nonsense', unchanged)).statusCode).toBe(401);
-  });
+const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
-  test('a token is refused without a key for tokens', async () => {
-    const closed = await open({});
-    expect(await statusOf(closed, await sign({ sub: '7' }))).toBe(401);
-    expect(await statusOf(closed, `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`)).toBe(401);
-    expect((await ask(closed, '')).statusCode).toBe(200);
-  });
+test.each(methods)(
+  'a token that does not hold is a 401 to %s, before method, parameters and body',
+  async (method) => {
+    const url = '?page=0&query={__typename}';
+    const request = {
+      method,
+      headers: { 'content-type': 'application/json' },
+      ...(method === 'POST' || method === 'PUT' ? { payload: '{' } : {}),
+    };
+    const rest = await ask(app, 'Bearer nonsense', { ...request, url: `/api/outfits/${url}` });
+    const graphql = await ask(app, 'Bearer nonsense', { ...request, url: `/graphql${url}` });
+    for (const { statusCode, headers } of [rest, graphql]) {
+      expect(statusCode).toBe(401);
+      expect(headers['www-authenticate']).toBe('Bearer error="invalid_token"');
+    }
+    expect(rest.headers['content-type']).toBe('application/json');
+    if (method === 'HEAD') return;
+    expect(rest.body).toBe('{"detail":"Invalid token."}');
+    expect(graphql.json()).toEqual({
+      errors: [{ message: 'Invalid token.', extensions: { code: 'UNAUTHENTICATED' } }],
+    });
+  },
+);
+
+test('a token that does not hold is refused too where an answer is known', async () => {
+  await ask(app, '');
+  const { headers } = await ask(app, '');
+  const unchanged = { headers: { 'if-none-match': String(headers['etag']) } };
+  expect((await ask(app, '', unchanged)).statusCode).toBe(304);
+  expect((await ask(app, 'Bearer nonsense', unchanged)).statusCode).toBe(401);
+});
+
+test('a token is refused without a key for tokens', async () => {
+  const closed = await open({});
+  expect(await statusOf(closed, await sign({ sub: '7' }))).toBe(401);
+  expect(await statusOf(closed, `${base64({ alg: 'none' })}.${base64({ sub: '7' })}.`)).toBe(401);
+  expect((await ask(closed, '')).statusCode).toBe(200);
 });
 
 async function openKeyServer(...keys: object[]) {
@@ -272,18 +270,8 @@ const publish = ({ publicKey }: { publicKey: KeyObject }, more: object = {}) => 
   ...more,
 });
 
-/** Stops the clocks by which keys grow old, and lets time pass on them without waiting. */
-function holdDate(): (seconds: number) => void {
-  let passed = 0;
-  for (const clock of [Date, performance]) {
-    const start = clock.now();
-    const held = vi.spyOn(clock, 'now').mockImplementation(() => start + passed);
-    onTestFinished(() => held.mockRestore());
-  }
-  return (seconds) => {
-    passed += seconds * 1000;
-  };
-}
+/** Stops the clocks by which keys grow old. */
+const holdDate = () => stopClocks(Date, performance);
 
 describe('with a key set', () => {
   const openWithKeys = async (...keys: object[]) => {
@@ -517,34 +505,32 @@ describe('with a key set', () => {
   });
 });
 
-describe('npm run token', () => {
-  test('npm run token prints a token that the gateway takes, for as long as it says', async () => {
-    const app = await open(settings);
-    for (const [options, hours] of [
-      [['--user', '42'], 24],
-      [['--user=42', '--hours=1'], 1],
-    ] as const) {
-      const printed = await callCommand(tokenCommand, options, settings);
-      expect(printed).toEqual({ code: 0, stderr: '', stdout: expect.stringMatching(/^\S+\n$/) });
-      const token = printed.stdout.trim();
-      expect(await statusOf(app, token)).toBe(200);
-      const { iat = 0, exp = 0 } = decodeJwt(token);
-      expect(exp - iat).toBe(hours * 3600);
-    }
-    expect(await senders()).toEqual(['user 42']);
-  });
+test('npm run token prints a token that the gateway takes, for as long as it says', async () => {
+  const app = await open(settings);
+  for (const [options, hours] of [
+    [['--user', '42'], 24],
+    [['--user=42', '--hours=1'], 1],
+  ] as const) {
+    const printed = await callCommand(tokenCommand, options, settings);
+    expect(printed).toEqual({ code: 0, stderr: '', stdout: expect.stringMatching(/^\S+\n$/) });
+    const token = printed.stdout.trim();
+    expect(await statusOf(app, token)).toBe(200);
+    const { iat = 0, exp = 0 } = decodeJwt(token);
+    expect(exp - iat).toBe(hours * 3600);
+  }
+  expect(await senders()).toEqual(['user 42']);
+});
 
-  test.each<[string, string[], Record<string, string>, RegExp]>([
-    ['no secret', ['--user', '1'], {}, /^AUTH_JWT_SECRET is not set, so .*\.\n$/],
-    ['a short one', ['--user', '1'], { AUTH_JWT_SECRET: 'short-one' }, /SECRET is not valid/],
-    ['user 0', ['--user', '0'], settings, /^--user is "0", but/],
-    ['user 2^31', ['--user', '2147483648'], settings, /^--user is "2147483648", but/],
-    ['no time', ['--user', '1', '--hours', '0'], settings, /^--hours is "0", but/],
-  ])('refuses %s in one line', async (_name, options, environment, sentence) => {
-    const printed = await callCommand(tokenCommand, options, environment);
-    expect(printed).toMatchObject({ code: 2, stdout: '' });
-    expect(printed.stderr).toMatch(sentence);
-    expect(printed.stderr).toMatch(/^[^\n]+\n$/);
-    expect(printed.stderr).not.toContain('short-one');
-  });
+test.each<[string, string[], Record<string, string>, RegExp]>([
+  ['no secret', ['--user', '1'], {}, /^AUTH_JWT_SECRET is not set, so .*\.\n$/],
+  ['a short one', ['--user', '1'], { AUTH_JWT_SECRET: 'short-one' }, /SECRET is not valid/],
+  ['user 0', ['--user', '0'], settings, /^--user is "0", but/],
+  ['user 2^31', ['--user', '2147483648'], settings, /^--user is "2147483648", but/],
+  ['no time', ['--user', '1', '--hours', '0'], settings, /^--hours is "0", but/],
+])('npm run token refuses %s in one line', async (_name, options, environment, sentence) => {
+  const printed = await callCommand(tokenCommand, options, environment);
+  expect(printed).toMatchObject({ code: 2, stdout: '' });
+  expect(printed.stderr).toMatch(sentence);
+  expect(printed.stderr).toMatch(/^[^\n]+\n$/);
+  expect(printed.stderr).not.toContain('short-one');
 });

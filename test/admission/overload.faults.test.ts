@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { baseOf, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import {
   type Address,
@@ -44,48 +44,46 @@ const limitFile = '/proc/sys/net/core/somaxconn';
 /** Connections that the system itself lets wait to be accepted; macOS: 128. */
 const systemLimit = existsSync(limitFile) ? Number(readFileSync(limitFile, 'utf8')) : 128;
 
-describe('at ten times capacity', () => {
-  test('answers from memory are given to all', async () => {
-    const settings = { MAX_CONCURRENT_REQUESTS: String(capacity) };
-    const base = await baseOf(runServer({ ...environment, ...settings }));
-    const flooded = await load(addressOf(base), 10 * capacity, 2_500);
-    expect(flooded.taken.length).toBeGreaterThan(9 * capacity);
-    expect(flooded.taken).toHaveLength(flooded.count);
-  });
+test('answers from memory are given to all at ten times capacity', async () => {
+  const settings = { MAX_CONCURRENT_REQUESTS: String(capacity) };
+  const base = await baseOf(runServer({ ...environment, ...settings }));
+  const flooded = await load(addressOf(base), 10 * capacity, 2_500);
+  expect(flooded.taken.length).toBeGreaterThan(9 * capacity);
+  expect(flooded.taken).toHaveLength(flooded.count);
+});
 
-  test('answers take at most three times as long as usual, and the excess gets 503 quickly', async () => {
-    const settings = { CACHE_MAX_SIZE: '0', MAX_CONCURRENT_REQUESTS: String(capacity) };
-    const server = runServer({ ...environment, ...settings });
-    const base = await baseOf(server);
-    const address = addressOf(base);
-    await load(address, capacity, 1_000);
-    // Three rounds of each, since whatever else the machine does slows one or the other.
-    const begin = performance.now();
-    const usual: number[] = [];
-    const overloaded: number[] = [];
-    const refused: Answer[] = [];
-    for (let round = 0; round < 3; round += 1) {
-      const calm = await load(address, capacity, 1_500);
-      expect(calm.refused).toEqual([]);
-      usual.push(quantile(calm.taken, 0.5));
-      const flooded = await load(address, 10 * capacity, 4_000);
-      expect(flooded.taken.length + flooded.refused.length).toBe(flooded.count);
-      expect(flooded.taken.length).toBeGreaterThan(100);
-      // It begins as a burst, which waits its turn.
-      overloaded.push(quantile(flooded.taken.slice(flooded.taken.length / 2), 0.5));
-      refused.push(...flooded.refused);
-    }
-    expect(Math.min(...overloaded)).toBeLessThan(3 * Math.max(...usual));
-    expect(refused.length).toBeGreaterThan(9 * capacity);
-    // Not after having waited in vain: half of REQUEST_TIMEOUT is the longest that anyone waits.
-    expect(quantile(refused, 0.99)).toBeLessThan(5_000);
-    for (const { head } of refused) expect(head).toMatch(/^retry-after: 1\r$/im);
-    // The log has a line a second, not one for each.
-    const seconds = (performance.now() - begin) / 1_000;
-    expect(server.output().match(/"status":503/g)?.length).toBeLessThan(seconds + 2);
+test('at ten times capacity, answers take at most three times as long as usual, and the excess gets 503 quickly', async () => {
+  const settings = { CACHE_MAX_SIZE: '0', MAX_CONCURRENT_REQUESTS: String(capacity) };
+  const server = runServer({ ...environment, ...settings });
+  const base = await baseOf(server);
+  const address = addressOf(base);
+  await load(address, capacity, 1_000);
+  // Three rounds of each, since whatever else the machine does slows one or the other.
+  const begin = performance.now();
+  const usual: number[] = [];
+  const overloaded: number[] = [];
+  const refused: Answer[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    const calm = await load(address, capacity, 1_500);
+    expect(calm.refused).toEqual([]);
+    usual.push(quantile(calm.taken, 0.5));
+    const flooded = await load(address, 10 * capacity, 4_000);
+    expect(flooded.taken.length + flooded.refused.length).toBe(flooded.count);
+    expect(flooded.taken.length).toBeGreaterThan(100);
+    // It begins as a burst, which waits its turn.
+    overloaded.push(quantile(flooded.taken.slice(flooded.taken.length / 2), 0.5));
+    refused.push(...flooded.refused);
+  }
+  expect(Math.min(...overloaded)).toBeLessThan(3 * Math.max(...usual));
+  expect(refused.length).toBeGreaterThan(9 * capacity);
+  // Not after having waited in vain: half of REQUEST_TIMEOUT is the longest that anyone waits.
+  expect(quantile(refused, 0.99)).toBeLessThan(5_000);
+  for (const { head } of refused) expect(head).toMatch(/^retry-after: 1\r$/im);
+  // The log has a line a second, not one for each.
+  const seconds = (performance.now() - begin) / 1_000;
+  expect(server.output().match(/"status":503/g)?.length).toBeLessThan(seconds + 2);
 
-    expect(await send(base, '/api/outfits/')).toMatchObject({ status: 200 });
-  });
+  expect(await send(base, '/api/outfits/')).toMatchObject({ status: 200 });
 });
 
 const orderings = ['id', 'like_count', 'created', 'modified'].flatMap((name) => [name, `-${name}`]);

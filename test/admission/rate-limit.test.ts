@@ -4,13 +4,13 @@ import fc from 'fast-check';
 import type { InjectOptions } from 'fastify';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { databaseUrlOf } from '../support/databases/connections.ts';
-import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
+import { buildForTest, openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { describeOnce, laneKinds } from '../support/lane.ts';
+import { stopClocks } from '../support/this-process.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
@@ -26,9 +26,7 @@ async function openReplica(database: Database, limit: string, environment = {}):
     MAX_CONCURRENT_REQUESTS: '1000',
     ...environment,
   });
-  const app = await buildApp(config, database);
-  onTestFinished(() => app.close());
-  return { app, database };
+  return { app: await buildForTest(config, database), database };
 }
 
 const ask = ({ app }: Pick<Gateway, 'app'>, request: InjectOptions = {}) =>
@@ -59,11 +57,9 @@ async function admittedAtOnce(count: number, send: (index: number) => ReturnType
 
 /** Stops the clock of gateways, and lets time pass for them and their database without waiting. */
 function holdClock({ database }: Gateway): (seconds: number) => Promise<void> {
-  let moment = performance.now();
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => moment);
-  onTestFinished(() => clock.mockRestore());
+  const pass = stopClocks(performance);
   return async (seconds) => {
-    moment += seconds * 1000;
+    pass(seconds);
     await database.pool.query('UPDATE rate_limits SET ends = ends - $1', [seconds * 1_000_000]);
   };
 }

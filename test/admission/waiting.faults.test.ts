@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { baseOf, type Run, runServer } from '../support/cli/process.ts';
+import { baseOf, metricsOf, type Run, runServer } from '../support/cli/process.ts';
 import { connectTo } from '../support/databases/connections.ts';
 import {
   addressOf,
@@ -155,11 +155,9 @@ describe('with one place, which is taken', () => {
   );
 
   test('who has left has left the queue too', async () => {
-    const [, port] = await server.until(/Metrics: +http:\/\/[^/]+:(\d+)\/metrics/);
+    const metrics = await metricsOf(server);
     const untilWaiting = (count: number) =>
-      expect
-        .poll(async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
-        .toContain(`\ngateway_requests_waiting ${count}\n`);
+      expect.poll(metrics).toContain(`\ngateway_requests_waiting ${count}\n`);
     const running = read();
     await untilTaken();
     for (let round = 0; round < 3; round++) {

@@ -14,14 +14,14 @@ import {
 } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { Webhook } from '../../src/admission/webhook.ts';
-import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { HttpClient } from '../../src/http/client.ts';
-import { Metrics } from '../../src/observability/metrics.ts';
-import { keepLog, outfitId, useGateway } from '../support/gateway.ts';
+import { buildForTest, buildObserved, keepLog, outfitId, useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
+import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { sendJson, startWebhook, type Webhook as TestWebhook } from '../support/http/webhook.ts';
+import { keepWarnings } from '../support/this-process.ts';
 
 const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
 let webhook: TestWebhook;
@@ -44,9 +44,7 @@ async function open(environment: Record<string, string> = {}, logger = keepLog()
     PUBLIC_URL: 'https://shop.test',
     ...environment,
   });
-  const app = await buildApp(config, gateway.database, { logger });
-  onTestFinished(() => app.close());
-  return app;
+  return buildForTest(config, gateway.database, { logger });
 }
 
 const own = 'https://shop.test';
@@ -59,7 +57,7 @@ const create = (app: FastifyInstance, headers: Record<string, string>) =>
   app.inject({ method: 'POST', url: '/api/outfits/', headers, payload: { image_key: image } });
 
 const ask = (app: FastifyInstance, query: string, headers: Record<string, string>) =>
-  app.inject({ method: 'POST', url: '/graphql', headers, payload: { query } });
+  postGraphql(app, { query }, headers);
 
 async function viewerOf(app: FastifyInstance, headers: Record<string, string>): Promise<unknown> {
   const { statusCode, body } = await ask(app, '{ viewer { user { databaseId } } }', headers);
@@ -70,101 +68,97 @@ async function viewerOf(app: FastifyInstance, headers: Record<string, string>): 
 const token = (name: string) => ({ authorization: `Token ${name}` });
 const session = (value: string) => ({ cookie: `_ga=1; sessionid=${value}; theme=dark` });
 
-describe('a credential', () => {
-  test.each([
-    ['a token', 'Token abc'],
-    ['an opaque bearer token', 'Bearer abc'],
-    ['a bearer token with dots', 'Bearer sk.live.abc'],
-    ['a password', 'Basic dXNlcjpwYXNz'],
-    ['a JWT without keys', 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.abc'],
-  ])('a credential of another form is asked about: %s', async (_name, authorization) => {
-    const app = await open();
-    webhook.users.set(authorization, 1);
-    expect((await read(app, { authorization })).statusCode).toBe(200);
-    expect(await viewerOf(app, { authorization })).toBe(1);
-    expect((await create(app, { authorization })).json()).toMatchObject({ user: { id: 1 } });
-    expect(webhook.asked).toMatchObject([
-      { method: 'GET', target: '/whoami/?from=gateway', headers: { authorization } },
-    ]);
-  });
+test.each([
+  ['a token', 'Token abc'],
+  ['an opaque bearer token', 'Bearer abc'],
+  ['a bearer token with dots', 'Bearer sk.live.abc'],
+  ['a password', 'Basic dXNlcjpwYXNz'],
+  ['a JWT without keys', 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.abc'],
+])('a credential of another form is asked about: %s', async (_name, authorization) => {
+  const app = await open();
+  webhook.users.set(authorization, 1);
+  expect((await read(app, { authorization })).statusCode).toBe(200);
+  expect(await viewerOf(app, { authorization })).toBe(1);
+  expect((await create(app, { authorization })).json()).toMatchObject({ user: { id: 1 } });
+  expect(webhook.asked).toMatchObject([
+    { method: 'GET', target: '/whoami/?from=gateway', headers: { authorization } },
+  ]);
+});
 
-  test('a credential is asked about with the cookies that AUTH_COOKIES names, and nothing else of the request', async () => {
-    const app = await open();
-    webhook.users.set('sessionid=a; sessionid=b', 2);
-    const headers = {
-      cookie: 'x=1; sessionid=a;  Sessionid=c; sessionid=; xsessionid=d;sessionid=b; sessionid',
-      'x-secret': 'of the client',
-      origin: own,
-    };
-    expect(await viewerOf(app, headers)).toBe(2);
-    expect(webhook.asked[0]?.headers).toEqual({
-      accept: 'application/json',
-      connection: 'keep-alive',
-      cookie: 'sessionid=a; sessionid=b',
-      host: new URL(webhook.url).host,
-    });
-  });
-
-  test('without which nothing is asked', async () => {
-    const app = await open();
-    const others = [{}, { cookie: 'csrftoken=1' }, { cookie: 'sessionid=' }, { authorization: '' }];
-    for (const headers of others) expect((await read(app, headers)).statusCode).toBe(200);
-    expect((await create(app, {})).statusCode).toBe(401);
-    expect(webhook.asked).toEqual([]);
-  });
-
-  test('a credential that is a JWT which the keys do not verify is never asked about', async () => {
-    const app = await open({ AUTH_JWT_SECRET: secret });
-    const [header, payload] = (await signIn(1))['authorization']?.split('.') ?? [];
-    const expired = (await signIn(1, -10))['authorization'] ?? '';
-    for (const authorization of [
-      `${header}.${payload}.${'A'.repeat(43)}`,
-      expired,
-      `${expired} `,
-      expired.replace('Bearer', 'bearer '),
-      `${header}.${payload}.a.b.c`,
-      'Bearer',
-      'Bearer a b',
-    ]) {
-      expect((await read(app, { authorization })).statusCode).toBe(401);
-      expect((await read(app, { authorization, ...session('a') })).statusCode).toBe(401);
-    }
-    expect(webhook.asked).toEqual([]);
-    expect((await read(app, await signIn(1))).statusCode).toBe(200);
-    webhook.users.set('Token abc', 2);
-    expect(await viewerOf(app, token('abc'))).toBe(2);
-    expect(webhook.asked).toHaveLength(1);
-  });
-
-  test('a credential is not in the log, and neither is what the webhook says', async () => {
-    const log = keepLog('debug');
-    const app = await open({}, log.logger);
-    webhook.answer = (response) => response.end('{"id": "top secret"');
-    const credentials = { ...token('hidden-token'), ...session('hidden-session') };
-    expect((await read(app, credentials)).statusCode).toBe(503);
-    await expect.poll(log.text).toContain('Service temporarily unavailable');
-    expect(log.text()).not.toMatch(/hidden|secret/);
+test('a credential is asked about with the cookies that AUTH_COOKIES names, and nothing else of the request', async () => {
+  const app = await open();
+  webhook.users.set('sessionid=a; sessionid=b', 2);
+  const headers = {
+    cookie: 'x=1; sessionid=a;  Sessionid=c; sessionid=; xsessionid=d;sessionid=b; sessionid',
+    'x-secret': 'of the client',
+    origin: own,
+  };
+  expect(await viewerOf(app, headers)).toBe(2);
+  expect(webhook.asked[0]?.headers).toEqual({
+    accept: 'application/json',
+    connection: 'keep-alive',
+    cookie: 'sessionid=a; sessionid=b',
+    host: new URL(webhook.url).host,
   });
 });
 
-describe('a refusal', () => {
-  test('a refusal is a 401, with 403 too', async () => {
-    const app = await open();
-    webhook.answer = (response) => sendJson(response, 403, { id: 1 });
-    expect((await read(app, token('abc'))).json()).toEqual({ detail: 'Invalid token.' });
-    expect((await create(app, token('abc'))).statusCode).toBe(401);
-    expect(await viewerOf(app, token('abc'))).toBe(401);
-  });
+test('without a credential nothing is asked', async () => {
+  const app = await open();
+  const others = [{}, { cookie: 'csrftoken=1' }, { cookie: 'sessionid=' }, { authorization: '' }];
+  for (const headers of others) expect((await read(app, headers)).statusCode).toBe(200);
+  expect((await create(app, {})).statusCode).toBe(401);
+  expect(webhook.asked).toEqual([]);
+});
 
-  test('a refusal of a cookie alone makes the request anonymous: it may read and not write, as in Django', async () => {
-    const app = await open();
-    const headers = { ...session('ended'), origin: own };
-    expect((await read(app, headers)).statusCode).toBe(200);
-    expect(await viewerOf(app, headers)).toBeNull();
-    expect((await create(app, headers)).statusCode).toBe(401);
-    const like = `mutation { likeOutfit(id: "${outfitId(1)}") { outfit { likes } } }`;
-    expect((await ask(app, like, headers)).body).toContain('UNAUTHENTICATED');
-  });
+test('a credential that is a JWT which the keys do not verify is never asked about', async () => {
+  const app = await open({ AUTH_JWT_SECRET: secret });
+  const [header, payload] = (await signIn(1))['authorization']?.split('.') ?? [];
+  const expired = (await signIn(1, -10))['authorization'] ?? '';
+  for (const authorization of [
+    `${header}.${payload}.${'A'.repeat(43)}`,
+    expired,
+    `${expired} `,
+    expired.replace('Bearer', 'bearer '),
+    `${header}.${payload}.a.b.c`,
+    'Bearer',
+    'Bearer a b',
+  ]) {
+    expect((await read(app, { authorization })).statusCode).toBe(401);
+    expect((await read(app, { authorization, ...session('a') })).statusCode).toBe(401);
+  }
+  expect(webhook.asked).toEqual([]);
+  expect((await read(app, await signIn(1))).statusCode).toBe(200);
+  webhook.users.set('Token abc', 2);
+  expect(await viewerOf(app, token('abc'))).toBe(2);
+  expect(webhook.asked).toHaveLength(1);
+});
+
+test('a credential is not in the log, and neither is what the webhook says', async () => {
+  const log = keepLog('debug');
+  const app = await open({}, log.logger);
+  webhook.answer = (response) => response.end('{"id": "top secret"');
+  const credentials = { ...token('hidden-token'), ...session('hidden-session') };
+  expect((await read(app, credentials)).statusCode).toBe(503);
+  await expect.poll(log.text).toContain('Service temporarily unavailable');
+  expect(log.text()).not.toMatch(/hidden|secret/);
+});
+
+test('a refusal is a 401, with 403 too', async () => {
+  const app = await open();
+  webhook.answer = (response) => sendJson(response, 403, { id: 1 });
+  expect((await read(app, token('abc'))).json()).toEqual({ detail: 'Invalid token.' });
+  expect((await create(app, token('abc'))).statusCode).toBe(401);
+  expect(await viewerOf(app, token('abc'))).toBe(401);
+});
+
+test('a refusal of a cookie alone makes the request anonymous: it may read and not write, as in Django', async () => {
+  const app = await open();
+  const headers = { ...session('ended'), origin: own };
+  expect((await read(app, headers)).statusCode).toBe(200);
+  expect(await viewerOf(app, headers)).toBeNull();
+  expect((await create(app, headers)).statusCode).toBe(401);
+  const like = `mutation { likeOutfit(id: "${outfitId(1)}") { outfit { likes } } }`;
+  expect((await ask(app, like, headers)).body).toContain('UNAUTHENTICATED');
 });
 
 describe('anything else that the webhook does', () => {
@@ -208,10 +202,7 @@ describe('anything else that the webhook does', () => {
 
   test('one that hangs is asked 32 questions at a time, costs a 503, and delays no other request', async () => {
     const app = await open({ TRUST_PROXY: '127.0.0.1' });
-    const warnings: Error[] = [];
-    const warn = (warning: Error) => warnings.push(warning);
-    process.on('warning', warn);
-    onTestFinished(() => void process.off('warning', warn));
+    const warnings = keepWarnings();
     webhook.answer = () => {};
     const statuses: number[] = [];
     const waiting = Array.from({ length: 200 }, async (_, index) => {
@@ -278,14 +269,12 @@ describe('anything else that the webhook does', () => {
   });
 
   test('each request to the webhook is measured by its outcome, and a cached decision is not', async () => {
-    const metrics = new Metrics(gateway.database);
     const config = readConfig({
       AUTH_WEBHOOK_URL: webhook.url,
       AUTH_WEBHOOK_TTL: '1s',
       REQUEST_TIMEOUT: '1s',
     });
-    const app = await buildApp(config, gateway.database, { metrics });
-    onTestFinished(() => app.close());
+    const { app, metrics } = await buildObserved({ database: gateway.database, config });
     webhook.users.set('Token good', 1);
     for (const name of ['good', 'bad', 'good', 'bad']) await read(app, token(name));
     webhook.answer = (response) => sendJson(response, 500, {});
@@ -294,7 +283,7 @@ describe('anything else that the webhook does', () => {
     await read(app, token('late'));
     await sleep(1_100);
     await read(app, token('good'));
-    const { text } = await metrics.print();
+    const text = await metrics();
     expect(text).toContain('\ngateway_auth_webhook_stale_total 1\n');
     for (const outcome of ['accepted', 'refused', 'failed', 'timeout']) {
       expect(text).toContain(
@@ -328,153 +317,148 @@ describe('anything else that the webhook does', () => {
   });
 });
 
-describe('what was answered', () => {
-  test('is kept for AUTH_WEBHOOK_TTL, answer and refusal alike', async () => {
-    const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
-    webhook.users.set('Token good', 1);
-    for (let index = 0; index < 3; index += 1) {
-      expect(await viewerOf(app, token('good'))).toBe(1);
-      expect(await viewerOf(app, token('bad'))).toBe(401);
-    }
-    expect(webhook.asked).toHaveLength(2);
-    webhook.users.clear();
-    webhook.users.set('Token bad', 2);
-    await sleep(1_050);
-    expect(await viewerOf(app, token('good'))).toBe(401);
-    expect(await viewerOf(app, token('bad'))).toBe(2);
-    expect(webhook.asked).toHaveLength(4);
-  });
-
-  test('counts from the question on: a slow answer is no longer valid than a fast one', async () => {
-    const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
-    webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 1 }), 700);
-    expect(await viewerOf(app, token('a'))).toBe(1);
-    await sleep(350);
-    webhook.answer = (response) => sendJson(response, 401, {});
-    expect(await viewerOf(app, token('a'))).toBe(401);
-  });
-
-  test('is one question for all who ask with the same credential at a time', async () => {
-    const app = await open();
-    webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 1 }), 100);
-    const answers = await Promise.all(Array.from({ length: 300 }, () => viewerOf(app, token('a'))));
-    expect(new Set(answers)).toEqual(new Set([1]));
-    expect(webhook.asked).toHaveLength(1);
-  });
-
-  test('is never given to another credential', async () => {
-    const app = await open();
-    webhook.users.set('Token a', 1).set('sessionid=a', 2);
-    expect(await viewerOf(app, token('a'))).toBe(1);
-    expect(await viewerOf(app, { ...session('a'), origin: own })).toBe(2);
-    expect(await viewerOf(app, token('a '))).toBe(1);
-    expect(await viewerOf(app, token('A'))).toBe(401);
-    expect(await viewerOf(app, { ...session('A'), origin: own })).toBeNull();
-    expect(webhook.asked).toHaveLength(4);
-    await viewerOf(app, { authorization: 'sessionid=a' });
-    expect(webhook.asked).toHaveLength(5);
-  });
+test('the answer of the webhook is kept for AUTH_WEBHOOK_TTL, answer and refusal alike', async () => {
+  const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
+  webhook.users.set('Token good', 1);
+  for (let index = 0; index < 3; index += 1) {
+    expect(await viewerOf(app, token('good'))).toBe(1);
+    expect(await viewerOf(app, token('bad'))).toBe(401);
+  }
+  expect(webhook.asked).toHaveLength(2);
+  webhook.users.clear();
+  webhook.users.set('Token bad', 2);
+  await sleep(1_050);
+  expect(await viewerOf(app, token('good'))).toBe(401);
+  expect(await viewerOf(app, token('bad'))).toBe(2);
+  expect(webhook.asked).toHaveLength(4);
 });
 
-describe('RATE_LIMIT', () => {
-  const used = async () => {
-    const { rows } = await gateway.database.pool.query(
-      `SELECT regexp_replace(sender, '^\\S+ ', '') || ': ' || used AS line FROM rate_limits ORDER BY 1`,
-    );
-    return rows.map(({ line }) => line);
+test('the time of an answer counts from the question on: a slow answer is no longer valid than a fast one', async () => {
+  const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
+  webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 1 }), 700);
+  expect(await viewerOf(app, token('a'))).toBe(1);
+  await sleep(350);
+  webhook.answer = (response) => sendJson(response, 401, {});
+  expect(await viewerOf(app, token('a'))).toBe(401);
+});
+
+test('the webhook is asked one question for all who ask with the same credential at a time', async () => {
+  const app = await open();
+  webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 1 }), 100);
+  const answers = await Promise.all(Array.from({ length: 300 }, () => viewerOf(app, token('a'))));
+  expect(new Set(answers)).toEqual(new Set([1]));
+  expect(webhook.asked).toHaveLength(1);
+});
+
+test('the answer for a credential is never given to another credential', async () => {
+  const app = await open();
+  webhook.users.set('Token a', 1).set('sessionid=a', 2);
+  expect(await viewerOf(app, token('a'))).toBe(1);
+  expect(await viewerOf(app, { ...session('a'), origin: own })).toBe(2);
+  expect(await viewerOf(app, token('a '))).toBe(1);
+  expect(await viewerOf(app, token('A'))).toBe(401);
+  expect(await viewerOf(app, { ...session('A'), origin: own })).toBeNull();
+  expect(webhook.asked).toHaveLength(4);
+  await viewerOf(app, { authorization: 'sessionid=a' });
+  expect(webhook.asked).toHaveLength(5);
+});
+
+const used = async () => {
+  const { rows } = await gateway.database.pool.query(
+    `SELECT regexp_replace(sender, '^\\S+ ', '') || ': ' || used AS line FROM rate_limits ORDER BY 1`,
+  );
+  return rows.map(({ line }) => line);
+};
+
+test('RATE_LIMIT counts a request once, before it is asked about: for its address, later for its user', async () => {
+  const app = await open({ RATE_LIMIT: '5/day', AUTH_WEBHOOK_TTL: '1s' });
+  webhook.users.set('Token a', 1);
+  expect((await read(app, token('a'))).statusCode).toBe(200);
+  expect(await used()).toEqual(['address 127.0.0.1: 1']);
+  expect((await read(app, token('a'))).statusCode).toBe(200);
+  expect(await used()).toEqual(['address 127.0.0.1: 1', 'user 1: 1']);
+  await sleep(1_050);
+  expect((await read(app, token('a'))).statusCode).toBe(200);
+  expect(webhook.asked).toHaveLength(2);
+  expect(await used()).toEqual(['address 127.0.0.1: 1', 'user 1: 2']);
+});
+
+test('RATE_LIMIT refuses without asking, and not the viewers who are known', async () => {
+  const app = await open({ RATE_LIMIT: '5/day' });
+  webhook.users.set('Token a', 1);
+  await read(app, token('a'));
+  const statuses: number[] = [];
+  for (let index = 0; index < 10; index += 1) {
+    statuses.push((await read(app, token(`guess ${index}`))).statusCode);
+  }
+  expect(statuses).toEqual([401, 401, 401, 401, 429, 429, 429, 429, 429, 429]);
+  expect(webhook.asked).toHaveLength(5);
+  expect((await read(app, token('a'))).statusCode).toBe(200);
+});
+
+test('a flood of credentials from one address leaves places for others', {
+  timeout: 30_000,
+}, async () => {
+  const app = await open({ TRUST_PROXY: '127.0.0.1' });
+  webhook.answer = (response) => setTimeout(() => sendJson(response, 401, {}), 50);
+  const statuses: number[] = [];
+  const flood = Array.from({ length: 1_500 }, async (_, index) => {
+    const headers = { ...token(`guess ${index}`), 'x-forwarded-for': '10.0.0.1' };
+    statuses.push((await read(app, headers)).statusCode);
+  });
+  await sleep(100);
+  for (let index = 0; index < 20; index += 1) {
+    const headers = { ...token(`other ${index}`), 'x-forwarded-for': `10.0.1.${index}` };
+    expect((await read(app, headers)).statusCode).toBe(401);
+  }
+  // The others do not wait behind the flood.
+  expect(statuses.length).toBeLessThan(1_000);
+  await Promise.all(flood);
+  expect(new Set(statuses)).toEqual(new Set([401, 503]));
+  expect(webhook.underWay.most).toBeLessThanOrEqual(9);
+});
+
+test('a flood of refused credentials evicts no accepted one', async () => {
+  // 21,000 questions would take a minute to send.
+  const questions = vi.spyOn(HttpClient.prototype, 'ask');
+  onTestFinished(() => questions.mockRestore());
+  questions.mockImplementation(async (_origin, { headers }) => ({
+    status: headers['authorization'] === 'Token a' ? 200 : 401,
+    headers: {},
+    body: Buffer.from('{"id":1}'),
+  }));
+  const asking = new Webhook('http://old.test/', readConfig({}), undefined, undefined);
+  const userOf = async (name: string) => {
+    const credential = { ...token(name), cookie: undefined };
+    return (await asking.authenticate(credential, () => 'one sender'))?.userId;
   };
-
-  test('RATE_LIMIT counts a request once, before it is asked about: for its address, later for its user', async () => {
-    const app = await open({ RATE_LIMIT: '5/day', AUTH_WEBHOOK_TTL: '1s' });
-    webhook.users.set('Token a', 1);
-    expect((await read(app, token('a'))).statusCode).toBe(200);
-    expect(await used()).toEqual(['address 127.0.0.1: 1']);
-    expect((await read(app, token('a'))).statusCode).toBe(200);
-    expect(await used()).toEqual(['address 127.0.0.1: 1', 'user 1: 1']);
-    await sleep(1_050);
-    expect((await read(app, token('a'))).statusCode).toBe(200);
-    expect(webhook.asked).toHaveLength(2);
-    expect(await used()).toEqual(['address 127.0.0.1: 1', 'user 1: 2']);
-  });
-
-  test('RATE_LIMIT refuses without asking, and not the viewers who are known', async () => {
-    const app = await open({ RATE_LIMIT: '5/day' });
-    webhook.users.set('Token a', 1);
-    await read(app, token('a'));
-    const statuses: number[] = [];
-    for (let index = 0; index < 10; index += 1) {
-      statuses.push((await read(app, token(`guess ${index}`))).statusCode);
-    }
-    expect(statuses).toEqual([401, 401, 401, 401, 429, 429, 429, 429, 429, 429]);
-    expect(webhook.asked).toHaveLength(5);
-    expect((await read(app, token('a'))).statusCode).toBe(200);
-  });
+  expect(await userOf('a')).toBe(1);
+  for (let round = 0; round < 21; round += 1) {
+    const flood = Array.from({ length: 1_000 }, (_, index) => userOf(`${round}-${index}`));
+    expect(new Set(await Promise.all(flood))).toEqual(new Set([undefined]));
+  }
+  expect(questions).toHaveBeenCalledTimes(21_001);
+  expect(await userOf('a')).toBe(1);
+  expect(questions).toHaveBeenCalledTimes(21_001);
 });
 
-describe('a flood', () => {
-  test('a flood of credentials from one address leaves places for others', {
-    timeout: 30_000,
-  }, async () => {
-    const app = await open({ TRUST_PROXY: '127.0.0.1' });
-    webhook.answer = (response) => setTimeout(() => sendJson(response, 401, {}), 50);
-    const statuses: number[] = [];
-    const flood = Array.from({ length: 1_500 }, async (_, index) => {
-      const headers = { ...token(`guess ${index}`), 'x-forwarded-for': '10.0.0.1' };
-      statuses.push((await read(app, headers)).statusCode);
-    });
-    await sleep(100);
-    for (let index = 0; index < 20; index += 1) {
-      const headers = { ...token(`other ${index}`), 'x-forwarded-for': `10.0.1.${index}` };
-      expect((await read(app, headers)).statusCode).toBe(401);
-    }
-    // The others do not wait behind the flood.
-    expect(statuses.length).toBeLessThan(1_000);
-    await Promise.all(flood);
-    expect(new Set(statuses)).toEqual(new Set([401, 503]));
-    expect(webhook.underWay.most).toBeLessThanOrEqual(9);
-  });
+const like = `mutation { likeOutfit(id: "${outfitId(1)}") { outfit { viewerHasLiked } } }`;
 
-  test('a flood of refused credentials evicts no accepted one', async () => {
-    // 21,000 questions would take a minute to send.
-    const questions = vi.spyOn(HttpClient.prototype, 'ask');
-    onTestFinished(() => questions.mockRestore());
-    questions.mockImplementation(async (_origin, { headers }) => ({
-      status: headers['authorization'] === 'Token a' ? 200 : 401,
-      headers: {},
-      body: Buffer.from('{"id":1}'),
-    }));
-    const asking = new Webhook('http://old.test/', readConfig({}), undefined, undefined);
-    const userOf = async (name: string) => {
-      const credential = { ...token(name), cookie: undefined };
-      return (await asking.authenticate(credential, () => 'one sender'))?.userId;
-    };
-    expect(await userOf('a')).toBe(1);
-    for (let round = 0; round < 21; round += 1) {
-      const flood = Array.from({ length: 1_000 }, (_, index) => userOf(`${round}-${index}`));
-      expect(new Set(await Promise.all(flood))).toEqual(new Set([undefined]));
-    }
-    expect(questions).toHaveBeenCalledTimes(21_001);
-    expect(await userOf('a')).toBe(1);
-    expect(questions).toHaveBeenCalledTimes(21_001);
-  });
-});
-
-describe('a cookie', () => {
-  const like = `mutation { likeOutfit(id: "${outfitId(1)}") { outfit { viewerHasLiked } } }`;
-
-  test.each([
-    ['the own origin', own, 200],
-    ['an origin of CORS_ORIGINS', 'https://app.test', 200],
-    ['another one', 'https://evil.test', 403],
-    ['one that looks alike', 'https://shop.test.evil.test', 403],
-    ['another scheme', 'http://shop.test', 403],
-    ['another port', 'https://shop.test:8443', 403],
-    ['null', 'null', 403],
-    ['a star', '*', 403],
-    ['no Origin', undefined, 403],
-    ['two of them', 'https://shop.test, https://evil.test', 403],
-    ['the host of the request', 'http://localhost', 403],
-  ])('authorises a write only from an origin that is named: %s', async (_name, origin, status) => {
+test.each([
+  ['the own origin', own, 200],
+  ['an origin of CORS_ORIGINS', 'https://app.test', 200],
+  ['another one', 'https://evil.test', 403],
+  ['one that looks alike', 'https://shop.test.evil.test', 403],
+  ['another scheme', 'http://shop.test', 403],
+  ['another port', 'https://shop.test:8443', 403],
+  ['null', 'null', 403],
+  ['a star', '*', 403],
+  ['no Origin', undefined, 403],
+  ['two of them', 'https://shop.test, https://evil.test', 403],
+  ['the host of the request', 'http://localhost', 403],
+])(
+  'a cookie authorises a write only from an origin that is named: %s',
+  async (_name, origin, status) => {
     const app = await open({ CORS_ORIGINS: '*,https://app.test' });
     webhook.users.set('sessionid=a', 1);
     const headers = { ...session('a'), ...(origin === undefined ? {} : { origin }) };
@@ -490,71 +474,71 @@ describe('a cookie', () => {
     if (status === 403) expect(created.json().detail).toMatch(/^CSRF Failed: /);
     // It reads for its user all the same: no page of another origin can read the answer.
     expect(await viewerOf(app, headers)).toBe(1);
-  });
+  },
+);
 
-  test('a cookie takes the host of the request for the own origin without PUBLIC_URL', async () => {
-    const app = await open({ PUBLIC_URL: '' });
-    webhook.users.set('sessionid=a', 1);
-    for (const [origin, status] of [
-      ['http://shop.example', 201],
-      ['https://shop.example', 403],
-      ['http://shop.example:4000', 403],
-    ] as const) {
-      const headers = { ...session('a'), host: 'shop.example', origin };
-      expect((await create(app, headers)).statusCode).toBe(status);
+test('a cookie takes the host of the request for the own origin without PUBLIC_URL', async () => {
+  const app = await open({ PUBLIC_URL: '' });
+  webhook.users.set('sessionid=a', 1);
+  for (const [origin, status] of [
+    ['http://shop.example', 201],
+    ['https://shop.example', 403],
+    ['http://shop.example:4000', 403],
+  ] as const) {
+    const headers = { ...session('a'), host: 'shop.example', origin };
+    expect((await create(app, headers)).statusCode).toBe(status);
+  }
+});
+
+test('a cookie beside an Authorization that the webhook takes is not needed, and from another page is not sent', async () => {
+  const app = await open();
+  webhook.users.set('Token a', 1).set('sessionid=b', 2);
+  const headers = { ...token('a'), ...session('b') };
+  // An app that keeps cookies, and has no origin.
+  expect((await create(app, headers)).statusCode).toBe(201);
+  expect(webhook.asked.at(-1)?.headers.cookie).toBeUndefined();
+  // A form of another page can send both, but then the password must hold by itself.
+  const basic = { authorization: 'Basic eDp5', ...session('b'), origin: 'https://evil.test' };
+  expect((await create(app, basic)).statusCode).toBe(401);
+  expect(webhook.asked.at(-1)?.headers.cookie).toBeUndefined();
+  expect((await create(app, { ...basic, origin: own })).statusCode).toBe(201);
+});
+
+test('a cookie cannot write by GET, with whatever method a header names', async () => {
+  const app = await open();
+  webhook.users.set('sessionid=a', 1);
+  const headers = { ...session('a'), origin: own, 'x-http-method-override': 'POST' };
+  const url = `/graphql?query=${encodeURIComponent(like)}`;
+  expect((await read(app, headers, { url })).statusCode).toBe(405);
+  expect((await read(app, headers, { url: `/api/outfits/?_method=POST` })).statusCode).toBe(200);
+});
+
+test.each([
+  '/api/outfits/',
+  '/api/outfits/?page=99',
+  '/api/nope',
+  '/graphql?query={__typename}',
+  '/graphql?query={x}',
+  '/nope',
+  '/',
+])('a cookie makes the answer of %s private, and one that varies by Cookie', async (url) => {
+  const app = await open({ CORS_ORIGINS: 'https://app.test' });
+  webhook.users.set('sessionid=a', 1);
+  for (const accept of ['application/json', 'text/html,*/*;q=0.8']) {
+    for (const headers of [session('a'), session('refused')]) {
+      const answer = await read(app, { ...headers, accept }, { url });
+      expect(answer.headers['cache-control']).toMatch(/^(private, no-cache|no-store.*)$/);
+      expect(answer.headers.vary).toMatch(
+        /^(Accept, )?(Accept-Encoding, )?Cookie, Origin(, Accept-Encoding)?$/,
+      );
+      const again = { ...headers, accept, 'if-none-match': String(answer.headers.etag) };
+      const unchanged = await read(app, again, { url });
+      expect(unchanged.headers['cache-control']).toBe(answer.headers['cache-control']);
+      expect(unchanged.headers.vary).toBe(answer.headers.vary);
     }
-  });
-
-  test('beside an Authorization that the webhook takes is not needed, and from another page is not sent', async () => {
-    const app = await open();
-    webhook.users.set('Token a', 1).set('sessionid=b', 2);
-    const headers = { ...token('a'), ...session('b') };
-    // An app that keeps cookies, and has no origin.
-    expect((await create(app, headers)).statusCode).toBe(201);
-    expect(webhook.asked.at(-1)?.headers.cookie).toBeUndefined();
-    // A form of another page can send both, but then the password must hold by itself.
-    const basic = { authorization: 'Basic eDp5', ...session('b'), origin: 'https://evil.test' };
-    expect((await create(app, basic)).statusCode).toBe(401);
-    expect(webhook.asked.at(-1)?.headers.cookie).toBeUndefined();
-    expect((await create(app, { ...basic, origin: own })).statusCode).toBe(201);
-  });
-
-  test('a cookie cannot write by GET, with whatever method a header names', async () => {
-    const app = await open();
-    webhook.users.set('sessionid=a', 1);
-    const headers = { ...session('a'), origin: own, 'x-http-method-override': 'POST' };
-    const url = `/graphql?query=${encodeURIComponent(like)}`;
-    expect((await read(app, headers, { url })).statusCode).toBe(405);
-    expect((await read(app, headers, { url: `/api/outfits/?_method=POST` })).statusCode).toBe(200);
-  });
-
-  test.each([
-    '/api/outfits/',
-    '/api/outfits/?page=99',
-    '/api/nope',
-    '/graphql?query={__typename}',
-    '/graphql?query={x}',
-    '/nope',
-    '/',
-  ])('a cookie makes the answer of %s private, and one that varies by Cookie', async (url) => {
-    const app = await open({ CORS_ORIGINS: 'https://app.test' });
-    webhook.users.set('sessionid=a', 1);
-    for (const accept of ['application/json', 'text/html,*/*;q=0.8']) {
-      for (const headers of [session('a'), session('refused')]) {
-        const answer = await read(app, { ...headers, accept }, { url });
-        expect(answer.headers['cache-control']).toMatch(/^(private, no-cache|no-store.*)$/);
-        expect(answer.headers.vary).toMatch(
-          /^(Accept, )?(Accept-Encoding, )?Cookie, Origin(, Accept-Encoding)?$/,
-        );
-        const again = { ...headers, accept, 'if-none-match': String(answer.headers.etag) };
-        const unchanged = await read(app, again, { url });
-        expect(unchanged.headers['cache-control']).toBe(answer.headers['cache-control']);
-        expect(unchanged.headers.vary).toBe(answer.headers.vary);
-      }
-      const other = await read(app, { accept, cookie: 'theme=dark' }, { url });
-      expect(other.headers.vary ?? '').not.toContain('Cookie');
-    }
-  });
+    const other = await read(app, { accept, cookie: 'theme=dark' }, { url });
+    expect(other.headers.vary ?? '').not.toContain('Cookie');
+  }
 });
 
 test('without a credential the contract is as it is', async () => {
@@ -571,93 +555,91 @@ test('the OpenAPI document names what is accepted', async () => {
   expect(components.securitySchemes.cookie_sessionid).toMatchObject(cookie);
 });
 
-describe('a stream', () => {
-  const count = 'subscription { outfits { count } }';
-  /** A stream of user 1, whom a webhook of its own knows. */
-  const follow = async (period: string) => {
-    const asking = await startWebhook();
-    onTestFinished(() => asking.close());
-    asking.users.set('Token a', 1);
-    const app = await open({
-      AUTH_WEBHOOK_URL: asking.url,
-      AUTH_WEBHOOK_TTL: period,
-      AUTH_WEBHOOK_STALE: '0',
-    });
-    const stream = await openStream(await baseOfApp(app), count, { headers: token('a') });
-    const begun = performance.now();
-    await stream.next();
-    const isOpen = async () => (await Promise.race([stream.ended, 'open'])) === 'open';
-    const seconds = () => (performance.now() - begun) / 1000;
-    return { asking, stream, isOpen, seconds };
-  };
+const count = 'subscription { outfits { count } }';
+/** A stream of user 1, whom a webhook of its own knows. */
+const follow = async (period: string) => {
+  const asking = await startWebhook();
+  onTestFinished(() => asking.close());
+  asking.users.set('Token a', 1);
+  const app = await open({
+    AUTH_WEBHOOK_URL: asking.url,
+    AUTH_WEBHOOK_TTL: period,
+    AUTH_WEBHOOK_STALE: '0',
+  });
+  const stream = await openStream(await baseOfApp(app), count, { headers: token('a') });
+  const begun = performance.now();
+  await stream.next();
+  const isOpen = async () => (await Promise.race([stream.ended, 'open'])) === 'open';
+  const seconds = () => (performance.now() - begun) / 1000;
+  return { asking, stream, isOpen, seconds };
+};
 
-  test('a stream is renewed as often as its answer ends, until it is refused', async () => {
-    const { asking, stream, isOpen, seconds } = await follow('1s');
-    await expect.poll(() => asking.asked.length).toBe(3);
-    expect(seconds()).toBeGreaterThan(1.5);
-    expect(await isOpen()).toBe(true);
-    // Anyone can see when it was refused last.
-    asking.users.clear();
-    const before = asking.asked.length;
+test('a stream is renewed as often as its answer ends, until it is refused', async () => {
+  const { asking, stream, isOpen, seconds } = await follow('1s');
+  await expect.poll(() => asking.asked.length).toBe(3);
+  expect(seconds()).toBeGreaterThan(1.5);
+  expect(await isOpen()).toBe(true);
+  // Anyone can see when it was refused last.
+  asking.users.clear();
+  const before = asking.asked.length;
+  await stream.ended;
+  expect(asking.asked.length - before).toBeLessThanOrEqual(2);
+  expect(stream.events().slice(-2)).toMatchObject([
+    { data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } },
+    { name: 'complete' },
+  ]);
+});
+
+test('a stream ends when its credential is another user by now', async () => {
+  const { asking, stream } = await follow('1s');
+  asking.users.set('Token a', 2);
+  await stream.ended;
+  expect(asking.asked.length).toBeLessThanOrEqual(3);
+});
+
+test('a stream outlives a webhook that fails, hangs or is gone by one more period, and goes on if it answers in that', async () => {
+  const faults: TestWebhook['answer'][] = [
+    (response) => sendJson(response, 500, {}),
+    () => {},
+    (response) => response.socket?.destroy(),
+  ];
+  const lost = faults.map(async (answer) => {
+    const { asking, stream, seconds } = await follow('2s');
+    asking.answer = answer;
     await stream.ended;
-    expect(asking.asked.length - before).toBeLessThanOrEqual(2);
-    expect(stream.events().slice(-2)).toMatchObject([
-      { data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } },
-      { name: 'complete' },
-    ]);
+    expect(seconds()).toBeGreaterThan(3);
+    expect(stream.text()).not.toContain('UNAUTHENTICATED');
   });
+  const { asking, isOpen } = await follow('2s');
+  asking.answer = (response) => sendJson(response, 503, {});
+  await expect.poll(() => asking.asked.length).toBe(2);
+  asking.answer = undefined;
+  await Promise.all(lost);
+  await sleep(500);
+  expect(await isOpen()).toBe(true);
+});
 
-  test('a stream ends when its credential is another user by now', async () => {
-    const { asking, stream } = await follow('1s');
-    asking.users.set('Token a', 2);
-    await stream.ended;
-    expect(asking.asked.length).toBeLessThanOrEqual(3);
+test('streams of hundreds do not hold up requests, and ask once for a credential', async () => {
+  for (let index = 0; index < 150; index += 1) webhook.users.set(`Token ${index}`, 2);
+  const app = await open({ AUTH_WEBHOOK_TTL: '1s', TRUST_PROXY: '127.0.0.1' });
+  const base = await baseOfApp(app);
+  const opening = Array.from({ length: 300 }, (_, index) => {
+    const headers = { ...token(String(index % 150)), 'x-forwarded-for': `10.0.0.${index % 250}` };
+    return openStream(base, count, { headers });
   });
-
-  test('outlives a webhook that fails, hangs or is gone by one more period, and goes on if it answers in that', async () => {
-    const faults: TestWebhook['answer'][] = [
-      (response) => sendJson(response, 500, {}),
-      () => {},
-      (response) => response.socket?.destroy(),
-    ];
-    const lost = faults.map(async (answer) => {
-      const { asking, stream, seconds } = await follow('2s');
-      asking.answer = answer;
-      await stream.ended;
-      expect(seconds()).toBeGreaterThan(3);
-      expect(stream.text()).not.toContain('UNAUTHENTICATED');
-    });
-    const { asking, isOpen } = await follow('2s');
-    asking.answer = (response) => sendJson(response, 503, {});
-    await expect.poll(() => asking.asked.length).toBe(2);
-    asking.answer = undefined;
-    await Promise.all(lost);
-    await sleep(500);
-    expect(await isOpen()).toBe(true);
-  });
-
-  test('of hundreds do not hold up requests, and ask once for a credential', async () => {
-    for (let index = 0; index < 150; index += 1) webhook.users.set(`Token ${index}`, 2);
-    const app = await open({ AUTH_WEBHOOK_TTL: '1s', TRUST_PROXY: '127.0.0.1' });
-    const base = await baseOfApp(app);
-    const opening = Array.from({ length: 300 }, (_, index) => {
-      const headers = { ...token(String(index % 150)), 'x-forwarded-for': `10.0.0.${index % 250}` };
-      return openStream(base, count, { headers });
-    });
-    const streams = await Promise.all(opening);
-    webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 2 }), 20);
-    await expect.poll(() => webhook.asked.length).toBeGreaterThan(300);
-    webhook.underWay.most = 0;
-    const before = webhook.asked.length;
-    const begun = performance.now();
-    expect((await read(app, token('a'))).statusCode).toBe(200);
-    await sleep(2_000);
-    // 150 credentials, though 300 streams: at most once a period.
-    const periods = (performance.now() - begun) / 1_000;
-    expect(webhook.asked.length - before).toBeLessThanOrEqual(150 * (periods + 1) + 1);
-    expect(webhook.underWay.most).toBeLessThanOrEqual(9);
-    for (const stream of streams) stream.close();
-  });
+  const streams = await Promise.all(opening);
+  webhook.answer = (response) => setTimeout(() => sendJson(response, 200, { id: 2 }), 20);
+  await expect.poll(() => webhook.asked.length).toBeGreaterThan(300);
+  webhook.underWay.most = 0;
+  const before = webhook.asked.length;
+  const begun = performance.now();
+  expect((await read(app, token('a'))).statusCode).toBe(200);
+  await sleep(2_000);
+  // 150 credentials, though 300 streams: at most once a period.
+  const periods = (performance.now() - begun) / 1_000;
+  expect(webhook.asked.length - before).toBeLessThanOrEqual(150 * (periods + 1) + 1);
+  expect(webhook.underWay.most).toBeLessThanOrEqual(9);
+  for (const stream of streams) stream.close();
 });
 
 test.each([

@@ -1,9 +1,9 @@
 // What the webhook says of a user, apart from the id: names, which are stored here, and who is staff.
 import { expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config/config.ts';
-import { keepLog, outfitId, useGateway } from '../support/gateway.ts';
+import { buildObserved, outfitId, useGateway } from '../support/gateway.ts';
+import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { sendJson, startWebhook } from '../support/http/webhook.ts';
 
@@ -13,12 +13,10 @@ const gateway = useGateway('PostgreSQL', rows);
 async function open(environment: Record<string, string> = {}) {
   const webhook = await startWebhook();
   onTestFinished(() => webhook.close());
-  const { logger, text } = keepLog();
   const config = readConfig({ AUTH_WEBHOOK_URL: webhook.url, ...environment });
-  const app = await buildApp(config, gateway.database, { logger });
-  onTestFinished(() => app.close());
+  const { app, log } = await buildObserved({ database: gateway.database, config });
   const ask = async (query: string, headers: Record<string, string>) =>
-    (await app.inject({ method: 'POST', url: '/graphql', headers, payload: { query } })).json();
+    (await postGraphql(app, { query }, headers)).json();
   let credential = 0;
   /** With a new credential, so that the webhook is asked. */
   const askAs = (user: object, query = '{ __typename }') => {
@@ -26,7 +24,7 @@ async function open(environment: Record<string, string> = {}) {
     credential += 1;
     return ask(query, { authorization: `Token ${credential}` });
   };
-  return { ask, askAs, text };
+  return { ask, askAs, text: log.text };
 }
 
 const stored = async (id: number) => {

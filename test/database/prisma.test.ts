@@ -1,8 +1,7 @@
 // Prisma's client on the connections of the gateway: what it sends, and where; what invalidates what it has read.
 import pg from 'pg';
-import { describe, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { dependenciesOf } from '../../src/database/prisma/dependencies.ts';
@@ -10,8 +9,9 @@ import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { connectForTest, execute } from '../support/databases/connections.ts';
 import { isSnapshot, statementsOf, textOf } from '../support/databases/statements.ts';
 import { makeDatabase, migrateDatabase } from '../support/databases/test-database.ts';
-import { openForTest, outfitId, useGateway } from '../support/gateway.ts';
+import { buildForTest, openForTest, outfitId, useGateway, userId } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
+import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 40, users: 5 })].map((row) => ({
@@ -43,73 +43,70 @@ test.each([
     const config = readConfig(environment);
     const database = await openDatabase(config);
     onTestFinished(() => database.close());
-    const app = await buildApp(config, database);
-    onTestFinished(() => app.close());
+    const app = await buildForTest(config, database);
     const { id, username } = first.user;
     const query = `{ number: user(databaseId: ${id}) { username } name: user(username: "${username}") { username } decoy: user(username: "decoy") { id } }`;
-    const response = await app.inject({ method: 'POST', url: '/graphql', payload: { query } });
+    const response = await postGraphql(app, { query });
     expect(response.json()).toEqual({
       data: { number: { username }, name: { username }, decoy: null },
     });
   },
 );
 
-describe('sends', () => {
-  const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret, CACHE_MAX_SIZE: '0' });
-  const user = `${Buffer.from(`User:${first.userId}`).toString('base64')}`;
-  const other = `${Buffer.from(`User:${stranger.userId}`).toString('base64')}`;
-  const named = (id: number) => `id: "${outfitId(id)}"`;
+const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret, CACHE_MAX_SIZE: '0' });
+const user = userId(first.userId);
+const other = userId(stranger.userId);
+const named = (id: number) => `id: "${outfitId(id)}"`;
 
-  test.each<[string, readonly RegExp[]]>([
-    [`{ user(databaseId: ${first.userId}) { username } }`, [/^SELECT .*"users"/]],
-    ['{ user(username: "nobody") { username } }', [/^SELECT .*"users".*"username" = .* LIMIT/]],
-    ['{ viewer { user { username } } }', [/^SELECT .*"users"/]],
-    [
-      `{ nodes(ids: ["${user}", "${other}", "${user}"]) { ... on User { username } } }`,
-      [/^SELECT .*"users".* IN \(\$1,\$2/],
-    ],
-    [
-      `{ a: user(databaseId: ${first.userId}) { username } b: user(databaseId: ${stranger.userId}) { username } }`,
-      [/^SELECT .*"users".* IN \(\$1,\$2\)/],
-    ],
-    [
-      '{ outfits { results { viewerHasLiked user { username } } } }',
-      [/outfits_by|FROM/, /^SELECT .*"outfit_likes".* IN \(\$2,/],
-    ],
-    [
-      `mutation { updateOutfit(${named(first.id)}, input: { title: "New" }) { outfit { title likes user { username } } } }`,
-      // Its likes and owner are read while Prisma updates it.
-      [/FROM users u LEFT JOIN/, /^UPDATE .*"id" = \$\d+ AND .*"user_id" = \$\d+\) RETURNING/],
-    ],
-    [
-      `mutation { updateOutfit(${named(stranger.id)}, input: { title: "New" }) { outfit { title } } }`,
-      [/FROM users u LEFT JOIN/, /^UPDATE/, /FROM outfits s/],
-    ],
-    [
-      `mutation { deleteOutfit(${named(stranger.id)}) { deletedOutfitId } }`,
-      [/^DELETE/, /FROM outfits s/],
-    ],
-    [
-      `mutation { deleteOutfit(${named(first.id)}) { deletedOutfitId } }`,
-      [/^DELETE .*"id" = \$1 AND .*"user_id" = \$2\) RETURNING/],
-    ],
-  ])('for %s these statements, without a transaction', async (query, expected) => {
-    const headers = await signIn(first.userId);
-    // As often as it takes to know that the answer depends on the viewer.
-    await gateway.post(
-      '{ viewer { user { id } } outfits { results { viewerHasLiked } } }',
-      {},
-      headers,
-    );
-    if (query.startsWith('{')) await gateway.post(query, {}, headers);
-    const sent = vi.spyOn(pg.Client.prototype, 'query');
-    onTestFinished(() => sent.mockRestore());
-    await gateway.post(query, {}, headers);
-    const texts = sent.mock.calls
-      .map(([statement]) => textOf(statement).trim().replaceAll(/\s+/g, ' '))
-      .filter((text) => !isSnapshot(text) && !/^SET |outfit_counts_state|pg_control/.test(text));
-    expect(texts).toEqual(expected.map((text) => expect.stringMatching(text)));
-  });
+test.each<[string, readonly RegExp[]]>([
+  [`{ user(databaseId: ${first.userId}) { username } }`, [/^SELECT .*"users"/]],
+  ['{ user(username: "nobody") { username } }', [/^SELECT .*"users".*"username" = .* LIMIT/]],
+  ['{ viewer { user { username } } }', [/^SELECT .*"users"/]],
+  [
+    `{ nodes(ids: ["${user}", "${other}", "${user}"]) { ... on User { username } } }`,
+    [/^SELECT .*"users".* IN \(\$1,\$2/],
+  ],
+  [
+    `{ a: user(databaseId: ${first.userId}) { username } b: user(databaseId: ${stranger.userId}) { username } }`,
+    [/^SELECT .*"users".* IN \(\$1,\$2\)/],
+  ],
+  [
+    '{ outfits { results { viewerHasLiked user { username } } } }',
+    [/outfits_by|FROM/, /^SELECT .*"outfit_likes".* IN \(\$2,/],
+  ],
+  [
+    `mutation { updateOutfit(${named(first.id)}, input: { title: "New" }) { outfit { title likes user { username } } } }`,
+    // Its likes and owner are read while Prisma updates it.
+    [/FROM users u LEFT JOIN/, /^UPDATE .*"id" = \$\d+ AND .*"user_id" = \$\d+\) RETURNING/],
+  ],
+  [
+    `mutation { updateOutfit(${named(stranger.id)}, input: { title: "New" }) { outfit { title } } }`,
+    [/FROM users u LEFT JOIN/, /^UPDATE/, /FROM outfits s/],
+  ],
+  [
+    `mutation { deleteOutfit(${named(stranger.id)}) { deletedOutfitId } }`,
+    [/^DELETE/, /FROM outfits s/],
+  ],
+  [
+    `mutation { deleteOutfit(${named(first.id)}) { deletedOutfitId } }`,
+    [/^DELETE .*"id" = \$1 AND .*"user_id" = \$2\) RETURNING/],
+  ],
+])('Prisma sends for %s these statements, without a transaction', async (query, expected) => {
+  const headers = await signIn(first.userId);
+  // As often as it takes to know that the answer depends on the viewer.
+  await gateway.post(
+    '{ viewer { user { id } } outfits { results { viewerHasLiked } } }',
+    {},
+    headers,
+  );
+  if (query.startsWith('{')) await gateway.post(query, {}, headers);
+  const sent = vi.spyOn(pg.Client.prototype, 'query');
+  onTestFinished(() => sent.mockRestore());
+  await gateway.post(query, {}, headers);
+  const texts = sent.mock.calls
+    .map(([statement]) => textOf(statement).trim().replaceAll(/\s+/g, ' '))
+    .filter((text) => !isSnapshot(text) && !/^SET |outfit_counts_state|pg_control/.test(text));
+  expect(texts).toEqual(expected.map((text) => expect.stringMatching(text)));
 });
 
 test('executions of one tick read from their own sources, and a mutation writes to the primary', async () => {
@@ -141,22 +138,20 @@ test('executions of one tick read from their own sources, and a mutation writes 
   expect(sources).toEqual([]);
 });
 
-describe('a statement of Prisma that fails', () => {
-  test.each([
-    ['in a table that is missing', 'ALTER TABLE users RENAME TO others', ''],
-    ['by the limit of the request', 'BEGIN; LOCK TABLE users', ''],
-    ['by an operator who cancels it', 'BEGIN; LOCK TABLE users', 'pg_cancel_backend'],
-    ['by an operator who ends its connection', 'BEGIN; LOCK TABLE users', 'pg_terminate_backend'],
-  ])('%s is a 503, and leaves nothing running', async (_how, before, end) => {
+test.each([
+  ['in a table that is missing', 'ALTER TABLE users RENAME TO others', ''],
+  ['by the limit of the request', 'BEGIN; LOCK TABLE users', ''],
+  ['by an operator who cancels it', 'BEGIN; LOCK TABLE users', 'pg_cancel_backend'],
+  ['by an operator who ends its connection', 'BEGIN; LOCK TABLE users', 'pg_terminate_backend'],
+])(
+  'a statement of Prisma that fails %s is a 503, and leaves nothing running',
+  async (_how, before, end) => {
     const gateway = await openForTest('PostgreSQL', rows, { REQUEST_TIMEOUT: end ? '30s' : '1s' });
     const client = await connectForTest(gateway.config.databaseUrl);
     await gateway.post('{ user(username: "a") { id } }');
     await client.query(before);
-    const answer = gateway.app.inject({
-      method: 'POST',
-      url: '/graphql',
-      payload: { query: `{ user(databaseId: ${first.userId}) { username } }` },
-    });
+    const query = `{ user(databaseId: ${first.userId}) { username } }`;
+    const answer = postGraphql(gateway.app, { query });
     const waiting = async () => {
       const found = await execute(
         gateway.config.databaseUrl ?? '',
@@ -170,21 +165,21 @@ describe('a statement of Prisma that fails', () => {
     }
     expect((await answer).statusCode).toBe(503);
     await expect.poll(waiting).toEqual([]);
-  });
+  },
+);
 
-  test('a statement of Prisma that fails in a deadlock is sent again', async () => {
-    const gateway = await openForTest('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
-    const client = await connectForTest(gateway.config.databaseUrl);
-    await client.query(`SET deadlock_timeout = '1min'; BEGIN`);
-    await client.query(`UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${second.id}`);
-    const document = `mutation { updateOutfit(id: "${outfitId(second.id)}", input: { private: true }) { outfit { private } } }`;
-    const answer = gateway.post(document, {}, await signIn(second.userId));
-    const waiting = 'SELECT FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()';
-    await expect.poll(async () => (await client.query(waiting)).rowCount).toBeGreaterThan(0);
-    await client.query(`UPDATE outfits SET quality = 5 WHERE id = ${second.id}`);
-    await client.query('COMMIT');
-    expect(await answer).toEqual({ data: { updateOutfit: { outfit: { private: true } } } });
-  });
+test('a statement of Prisma that fails in a deadlock is sent again', async () => {
+  const gateway = await openForTest('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+  const client = await connectForTest(gateway.config.databaseUrl);
+  await client.query(`SET deadlock_timeout = '1min'; BEGIN`);
+  await client.query(`UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${second.id}`);
+  const document = `mutation { updateOutfit(id: "${outfitId(second.id)}", input: { private: true }) { outfit { private } } }`;
+  const answer = gateway.post(document, {}, await signIn(second.userId));
+  const waiting = 'SELECT FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()';
+  await expect.poll(async () => (await client.query(waiting)).rowCount).toBeGreaterThan(0);
+  await client.query(`UPDATE outfits SET quality = 5 WHERE id = ${second.id}`);
+  await client.query('COMMIT');
+  expect(await answer).toEqual({ data: { updateOutfit: { outfit: { private: true } } } });
 });
 
 test('an answer that was read through Prisma is invalidated by what it read, and by nothing else', async () => {
@@ -226,104 +221,67 @@ test('an answer that was read through Prisma is invalidated by what it read, and
 });
 
 const outfit = { id: 5, userId: 7, title: 'x' };
-test.each<[string, string, object | undefined, unknown, Record<string, unknown>, string[]]>([
-  ['User', 'findUnique', { where: { id: 7 } }, null, { users: [7] }, []],
+const by = (where: object, more: object = {}) => ({ where, ...more });
+const ofName = { user: { select: { username: true } } };
+const unliked = { outfits: { none: { likedBy: { some: {} } } } };
+// Keys that are texts: another spelling may be the same key.
+const key = { userId_key: { userId: 7, key: 'x' } };
+const countsOf = (count: unknown) => ({ _count: count });
+test.each<[string, object | undefined, unknown, dependencies: string]>([
+  ['User.findUnique', by({ id: 7 }), null, 'users 7'],
+  ['User.findUnique', by({ id: 7, outfits: { some: {} } }), null, 'users 7, outfits'],
+  ['User.findMany', by({ id: { in: [7, 8] } }), [], 'users 7 8'],
+  ['User.findMany', by({ id: { gt: 7 } }), [], 'users'],
+  ['User.findMany', by({ OR: [{ id: 7 }] }), [], 'users'],
+  ['User.findMany', undefined, [], 'users'],
+  ['User.findFirst', by({ username: 'x' }), null, 'users'],
+  ['User.findMany', { orderBy: { outfits: countsOf('asc') } }, [], 'outfits, users'],
+  ['User.count', by(unliked), 1, 'outfit_likes, outfits, users'],
   [
-    'User',
-    'findUnique',
-    { where: { id: 7, outfits: { some: {} } } },
-    null,
-    { users: [7] },
-    ['outfits'],
-  ],
-  ['User', 'findMany', { where: { id: { in: [7, 8] } } }, [], { users: [7, 8] }, []],
-  ['User', 'findMany', { where: { id: { gt: 7 } } }, [], {}, ['users']],
-  ['User', 'findMany', { where: { OR: [{ id: 7 }] } }, [], {}, ['users']],
-  ['User', 'findMany', undefined, [], {}, ['users']],
-  ['User', 'findFirst', { where: { username: 'x' } }, null, {}, ['users']],
-  ['User', 'findMany', { orderBy: { outfits: { _count: 'asc' } } }, [], {}, ['users', 'outfits']],
-  [
-    'User',
-    'count',
-    { where: { outfits: { none: { likedBy: { some: {} } } } } },
-    1,
-    {},
-    ['users', 'outfits', 'outfit_likes'],
-  ],
-  [
-    'User',
-    'findUnique',
-    { where: { id: 7 }, include: { outfits: true } },
+    'User.findUnique',
+    by({ id: 7 }, { include: { outfits: true } }),
     { id: 7, outfits: [outfit] },
-    { users: [7] },
-    ['outfits'],
+    'users 7, outfits',
   ],
   [
-    'User',
-    'findUnique',
-    { where: { id: 7 }, include: { _count: true } },
+    'User.findUnique',
+    by({ id: 7 }, { include: countsOf(true) }),
     { id: 7 },
-    { users: [7] },
-    ['outfits', 'outfit_likes', 'idempotency_keys'],
+    'users 7, idempotency_keys, outfit_likes, outfits',
   ],
   [
-    'User',
-    'findUnique',
-    { where: { id: 7 }, select: { _count: { select: { likes: true } } } },
+    'User.findUnique',
+    by({ id: 7 }, { select: countsOf({ select: { likes: true } }) }),
     {},
-    { users: [7] },
-    ['outfit_likes'],
+    'users 7, outfit_likes',
   ],
   [
-    'Outfit',
-    'findUnique',
-    { where: { id: 5 }, include: { user: true } },
+    'Outfit.findUnique',
+    by({ id: 5 }, { include: { user: true } }),
     { ...outfit, user: { id: 7 } },
-    { outfits: [5], users: [7] },
-    [],
+    'outfits 5, users 7',
   ],
+  ['Outfit.findUnique', by({ id: 5 }, { select: ofName }), { user: {} }, 'outfits 5, users'],
   [
-    'Outfit',
-    'findUnique',
-    { where: { id: 5 }, select: { user: { select: { username: true } } } },
-    { user: { username: 'x' } },
-    { outfits: [5] },
-    ['users'],
-  ],
-  [
-    'Outfit',
-    'findMany',
+    'Outfit.findMany',
     { include: { user: { include: { likes: true } } } },
     [{ ...outfit, user: { id: 7, likes: [] } }],
-    { users: [7] },
-    ['outfits', 'outfit_likes'],
+    'users 7, outfit_likes, outfits',
   ],
   [
-    'OutfitLike',
-    'findUnique',
-    { where: { outfitId_userId: { outfitId: 5, userId: 7 } } },
+    'OutfitLike.findUnique',
+    by({ outfitId_userId: { outfitId: 5, userId: 7 } }),
     null,
-    { outfit_likes: ['5,7'] },
-    [],
+    'outfit_likes 5,7',
   ],
-  ['OutfitLike', 'findFirst', { where: { userId: 7 } }, null, {}, ['outfit_likes']],
-  // Keys that are texts: another spelling may be the same key.
-  [
-    'IdempotencyKey',
-    'findUnique',
-    { where: { userId_key: { userId: 7, key: 'x' } } },
-    null,
-    {},
-    ['idempotency_keys'],
-  ],
-])(
-  '%s.%s(%j), which returns %j, depends on the rows %j and the tables %j',
-  (model, operation, args, result, keys, tables) => {
-    const found = dependenciesOf(model, operation, args, result);
-    expect(found?.rows).toEqual(keys);
-    expect([...(found?.tables ?? [])].toSorted()).toEqual(tables.toSorted());
-  },
-);
+  ['OutfitLike.findFirst', by({ userId: 7 }), null, 'outfit_likes'],
+  ['IdempotencyKey.findUnique', by(key), null, 'idempotency_keys'],
+])('%s(%j), which returns %j, depends on %s', (name, args, result, dependencies) => {
+  const [model, operation = ''] = name.split('.');
+  const { rows = {}, tables = [] } = dependenciesOf(model, operation, args, result) ?? {};
+  const keys = Object.entries(rows).map(([table, ids]) => [table, ...ids].join(' '));
+  expect([...keys, ...[...tables].toSorted()].join(', ')).toBe(dependencies);
+});
 
 test.each([
   ['User', 'update'],

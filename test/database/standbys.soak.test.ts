@@ -187,43 +187,39 @@ test.each(['pg_cancel_backend', 'pg_terminate_backend'])(
   },
 );
 
-describe('at start', () => {
-  const start = (urls: string) =>
-    runServer({ DATABASE_URL: primary.url, DATABASE_READ_URLS: urls, METRICS_PORT: '0' });
+const start = (urls: string) =>
+  runServer({ DATABASE_URL: primary.url, DATABASE_READ_URLS: urls, METRICS_PORT: '0' });
 
-  test('the log and the metrics say what is read from', async () => {
-    const server = start(`${standby.url}, ${primary.url}`);
-    const base = await baseOf(server);
-    const [, metrics = ''] = await server.until(/Metrics: +(http:[^\s"]+)/);
-    expect(server.output()).toMatch(/reading from the standby PostgreSQL database postgres on 127/);
-    expect(server.output()).toMatch(/is no standby, or not any more: it is not read from/);
-    expect(server.output()).not.toContain('postgres:postgres');
-    const readNext = async () => {
-      await addLike();
-      await listing(base);
-      return (await fetch(metrics)).text();
-    };
-    const read = `gateway_standby_reads_total{standby="127.0.0.1:${standby.port}"}`;
-    await expect.poll(readNext).toMatch(new RegExp(`^${read} [1-9]`, 'm'));
-    const text = await readNext();
-    expect(text).toContain(`gateway_standby_used{standby="127.0.0.1:${standby.port}"} 1`);
-    expect(text).toContain(`gateway_standby_used{standby="127.0.0.1:${primary.port}"} 0`);
-    expect(await stop(server)).toBe(0);
-  });
+test('the log and the metrics say at the start what is read from', async () => {
+  const server = start(`${standby.url}, ${primary.url}`);
+  const base = await baseOf(server);
+  const [, metrics = ''] = await server.until(/Metrics: +(http:[^\s"]+)/);
+  expect(server.output()).toMatch(/reading from the standby PostgreSQL database postgres on 127/);
+  expect(server.output()).toMatch(/is no standby, or not any more: it is not read from/);
+  expect(server.output()).not.toContain('postgres:postgres');
+  const readNext = async () => {
+    await addLike();
+    await listing(base);
+    return (await fetch(metrics)).text();
+  };
+  const read = `gateway_standby_reads_total{standby="127.0.0.1:${standby.port}"}`;
+  await expect.poll(readNext).toMatch(new RegExp(`^${read} [1-9]`, 'm'));
+  const text = await readNext();
+  expect(text).toContain(`gateway_standby_used{standby="127.0.0.1:${standby.port}"} 1`);
+  expect(text).toContain(`gateway_standby_used{standby="127.0.0.1:${primary.port}"} 0`);
+  expect(await stop(server)).toBe(0);
+});
 
-  test('a server of other data is refused with a sentence', async () => {
-    expect(await failure(start(inject('postgresUrl')))).toMatch(
-      /^The standby PostgreSQL database .* belongs to another primary server than DATABASE_URL: correct DATABASE_READ_URLS\.$/,
-    );
-  });
+test('a standby of other data is refused at the start with a sentence', async () => {
+  expect(await failure(start(inject('postgresUrl')))).toMatch(
+    /^The standby PostgreSQL database .* belongs to another primary server than DATABASE_URL: correct DATABASE_READ_URLS\.$/,
+  );
+});
 
-  test('the gateway does not wait for a standby that is away', async () => {
-    const server = start('postgresql://127.0.0.1:1/outfits');
-    expect((await listing(await baseOf(server))).count).toBe(2_400);
-    expect(server.output()).toMatch(
-      /cannot be read from \(.*ECONNREFUSED.*\): it is not read from/,
-    );
-  });
+test('a start does not wait for a standby that is away', async () => {
+  const server = start('postgresql://127.0.0.1:1/outfits');
+  expect((await listing(await baseOf(server))).count).toBe(2_400);
+  expect(server.output()).toMatch(/cannot be read from \(.*ECONNREFUSED.*\): it is not read from/);
 });
 
 test.each(databaseKinds)(

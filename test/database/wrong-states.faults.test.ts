@@ -1,5 +1,5 @@
 // States of a database in which a gateway cannot do all: it stays up, and the log and `check` say what mends each.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import * as check from '../../src/commands/check.ts';
 import * as migrate from '../../src/commands/migrate.ts';
 import { callCommand } from '../support/cli/commands.ts';
@@ -17,32 +17,33 @@ const inTest = (statement: string, { role, database }: RoleDatabase) =>
 
 const statusOf = async (base: string) => (await fetch(`${base}/health/ready`)).status;
 
-describe('is not ready, names the statement, and is ready after it', () => {
-  test.each([
-    [`row-level security`, 'ALTER TABLE outfits ENABLE ROW LEVEL SECURITY', /hides rows/],
-    [
-      'a policy that shows some rows',
-      `ALTER TABLE users ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON users USING (id < 5);
-       ALTER TABLE outfit_texts ENABLE ROW LEVEL SECURITY`,
-      /hides rows/,
-    ],
-    [
-      'row-level security that is forced on the owner',
-      `ALTER TABLE outfit_like_counts OWNER TO $ROLE;
-       ALTER TABLE outfit_like_counts ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY`,
-      /hides rows/,
-    ],
-    [
-      'row-level security of the history',
-      'ALTER TABLE _prisma_migrations ENABLE ROW LEVEL SECURITY',
-      /hides rows/,
-    ],
-    [
-      'functions that only their owner may execute',
-      'REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC',
-      /does not give this role the rights/,
-    ],
-  ])('%s', async (_name, statement, sentence) => {
+test.each([
+  [`row-level security`, 'ALTER TABLE outfits ENABLE ROW LEVEL SECURITY', /hides rows/],
+  [
+    'a policy that shows some rows',
+    `ALTER TABLE users ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON users USING (id < 5);
+     ALTER TABLE outfit_texts ENABLE ROW LEVEL SECURITY`,
+    /hides rows/,
+  ],
+  [
+    'row-level security that is forced on the owner',
+    `ALTER TABLE outfit_like_counts OWNER TO $ROLE;
+     ALTER TABLE outfit_like_counts ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY`,
+    /hides rows/,
+  ],
+  [
+    'row-level security of the history',
+    'ALTER TABLE _prisma_migrations ENABLE ROW LEVEL SECURITY',
+    /hides rows/,
+  ],
+  [
+    'functions that only their owner may execute',
+    'REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC',
+    /does not give this role the rights/,
+  ],
+])(
+  'with %s it is not ready, names the statement, and is ready after it',
+  async (_name, statement, sentence) => {
     const found = await makeRole(all);
     const { owner, url } = found;
     await owner.query(inTest(statement, found));
@@ -60,8 +61,8 @@ describe('is not ready, names the statement, and is ready after it', () => {
     expect((await listing(base)).count).toBe(1);
     expect((await callCommand(check, [], { DATABASE_URL: url })).code).toBe(0);
     expect(await stop(gateway)).toBe(0);
-  });
-});
+  },
+);
 
 test.each([
   ['the database', 'ALTER DATABASE $DB SET default_transaction_read_only = on'],

@@ -276,41 +276,30 @@ describe('a file that cannot be taken', () => {
   const filtered = (filter: string) =>
     ['a', 'b', 'c', 'd'].map((name) => `${name}: outfits(filter: ${filter}) { count }`).join(' ');
   const deep = `{ ${'node(id: "x") { ... on User { outfits { results { user { '.repeat(9)} id ${'}'.repeat(45)} }`;
-  test.each<[string, unknown, RegExp]>([
-    ['no JSON', '{"a":\n', /it is not JSON \(.+\)/],
-    ['a list', [count], /it is neither an object of texts by their ids nor a manifest/],
-    ['another version', { format: 'apollo-persisted-query-manifest', version: 2 }, /it is neither/],
-    ['nothing', {}, /there is no document in it/],
-    ['a wrong hash', { [sha256(page)]: count }, /the id "[0-9a-f]{64}" is not the hash/],
-    ['a wrong prefixed hash', { [`sha256:${sha256(page)}`]: count }, /is not the hash/],
-    ['bad syntax', { bad: 'query {' }, /the document "bad" cannot be run: Syntax Error/],
+  const manifest = (version: number) => ({ ...apolloManifest(), version });
+  const twoOfOne = [count, page].map((body) => ({ id: 'a', body }));
+  test.each<[RegExp, unknown]>([
+    [/it is not JSON \(.+\)/, '{"a":\n'],
+    [/it is neither an object of texts by their ids nor a manifest/, [count]],
+    [/it is neither/, manifest(2)],
+    [/there is no document in it/, {}],
+    [/the id "[0-9a-f]{64}" is not the hash/, { [sha256(page)]: count }],
+    [/is not the hash/, { [`sha256:${sha256(page)}`]: count }],
+    [/the document "bad" cannot be run: Syntax Error/, { bad: 'query {' }],
+    [/"bad" cannot be run: Cannot query field "nope"/, { count, bad: '{ nope }' }],
+    [/"bad" cannot be run: it has no operation/, { bad: 'fragment F on Outfit { id }' }],
+    [/the document "deep" cannot be run: .*levels/, { deep }],
+    // With the default of a variable.
     [
-      'an unknown field',
-      { count, bad: '{ nope }' },
-      /"bad" cannot be run: Cannot query field "nope"/,
-    ],
-    [
-      'no operation',
-      { bad: 'fragment F on Outfit { id }' },
-      /"bad" cannot be run: it has no operation/,
-    ],
-    ['a document over a limit', { deep }, /the document "deep" cannot be run: .*levels/],
-    [
-      'a document over the cost with the default of a variable',
-      { costly: ranged('$n: Int = 100') },
       /the document "costly" cannot be run: The document can give 6401 objects, but at most 3000/,
+      { costly: ranged('$n: Int = 100') },
     ],
     [
-      'filters over their weight',
-      { heavy: `{ ${filtered('{ hasVideo: true }')} }` },
       /the document "heavy" cannot be run: The filters of the document \(hasVideo\) weigh 16/,
+      { heavy: `{ ${filtered('{ hasVideo: true }')} }` },
     ],
-    [
-      'an id twice',
-      apolloManifest({ id: 'a', body: count }, { id: 'a', body: page }),
-      /two documents in it have the id "a"/,
-    ],
-  ])('stops the start: %s', async (_name, content, what) => {
+    [/two documents in it have the id "a"/, apolloManifest(...twoOfOne)],
+  ])('a file stops the start with the sentence %s', async (what, content) => {
     const start = withDocuments(content);
     await expect(start).rejects.toThrow(what);
     await expect(start).rejects.toThrow(/^TRUSTED_DOCUMENTS is "[^"]+\.json", but [^\n]+[^.\n]\.$/);

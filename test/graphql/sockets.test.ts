@@ -9,7 +9,6 @@ import { createLog } from '../../src/observability/log.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { openGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
-import { sendRaw } from '../support/http/raw-http.ts';
 import { openAcknowledged, openSocket } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { startWebhook } from '../support/http/webhook.ts';
@@ -448,17 +447,3 @@ test('a gateway that stops answers what it has begun, and closes with 1012', asy
   expect(live.messages.map(({ type }) => type)).toEqual(['connection_ack', 'next']);
   await closing;
 });
-
-test.each(['h2c', 'websocket'])(
-  'a request of %s that is not a handshake is answered with its body, in its order, on the same connection',
-  async (name) => {
-    const body = '{"query":"{ outfits { count } }"}';
-    const upgrade = `POST /graphql HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${name}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
-    const health = (connection: string) =>
-      `GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: ${connection}\r\n\r\n`;
-    const first = health('keep-alive') + upgrade + body.slice(0, 9);
-    const received = await sendRaw(gateway.app, first, body.slice(9), health('close'));
-    expect(received.match(/200 OK/g)).toHaveLength(3);
-    expect(received).toMatch(/"ok"[\s\S]*"count":5[\s\S]*"ok"/);
-  },
-);

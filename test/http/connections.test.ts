@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { addressOf, countBlocked, lockOutfits, sendPart } from '../support/faults/clients.ts';
@@ -10,6 +10,7 @@ import { keepLog, openForTest, useGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
 import { sendRaw, statusesIn } from '../support/http/raw-http.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
+import { keepWarnings } from '../support/this-process.ts';
 
 const log = keepLog();
 const gateway = useGateway(
@@ -26,84 +27,72 @@ beforeAll(async () => {
 const query = '{"query":"{ outfits { count } }"}';
 const json = `Content-Type: application/json\r\nContent-Length: ${query.length}\r\n`;
 
-describe('a request that asks for an upgrade to something else than a WebSocket', () => {
-  test.each([
-    ['Proxy-Connection: upgrade', 'Upgrade: foo'],
-    ['pRoXy-CoNnEcTiOn: UPGRADE', 'uPgRaDe: h2c'],
-    ['Proxy-Connection: keep-alive, Upgrade', 'Connection: Upgrade', 'Upgrade: foo, bar'],
-    [
-      'Connection: a',
-      'Connection:upgrade',
-      'Proxy-Connection:\tupgrade ',
-      'Upgrade:',
-      'Upgrade: b',
-    ],
-    ['Connection: ,, upgrade,', 'Proxy-Connection: x-upgrade,upgrade', 'Upgrade: \xe9'],
-    ['Upgrade: websocket', 'Proxy-Connection: upgrade'],
-  ])('is answered once, with its body and what follows: %s %s', async (...lines) => {
+test.each([
+  ['Proxy-Connection: upgrade', 'Upgrade: foo'],
+  ['pRoXy-CoNnEcTiOn: UPGRADE', 'uPgRaDe: h2c'],
+  ['Proxy-Connection: keep-alive, Upgrade', 'Connection: Upgrade', 'Upgrade: foo, bar'],
+  ['Connection: a', 'Connection:upgrade', 'Proxy-Connection:\tupgrade ', 'Upgrade:', 'Upgrade: b'],
+  ['Connection: ,, upgrade,', 'Proxy-Connection: x-upgrade,upgrade', 'Upgrade: \xe9'],
+  ['Upgrade: websocket', 'Proxy-Connection: upgrade'],
+  ...['h2c', 'websocket'].map((name) => [
+    ...['Connection: Upgrade, HTTP2-Settings', `Upgrade: ${name}`],
+    'HTTP2-Settings: AAMAAABkAAQAAP__',
+  ]),
+])(
+  'a request for another upgrade than to a WebSocket is answered once, with its body and what follows: %s %s',
+  async (...lines) => {
     const upgrade = `POST /graphql HTTP/1.1\r\nHost: a\r\n${json}${lines.join('\r\n')}\r\n\r\n${query}`;
     const last = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
     const answer = await sendRaw(gateway.app, upgrade, last);
     expect(answer).toMatch(/"count":45[\s\S]*"ok"/);
     expect(statusesIn(answer)).toEqual([200, 200]);
-  });
+  },
+);
 
-  test('is answered twenty times on one connection without a warning', async () => {
-    const warnings: unknown[] = [];
-    const note = (warning: Error) => warnings.push(warning);
-    process.on('warning', note);
-    const upgrade = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: %\r\nUpgrade: h2c\r\n\r\n';
-    const all = upgrade.replace('%', 'Upgrade').repeat(19) + upgrade.replace('%', 'close, Upgrade');
-    expect(statusesIn(await sendRaw(gateway.app, all))).toEqual(Array(20).fill(200));
-    await sleep(0);
-    process.off('warning', note);
-    expect(warnings).toEqual([]);
-  });
+test('a request for another upgrade is answered twenty times on one connection without a warning', async () => {
+  const warnings = keepWarnings();
+  const upgrade = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: %\r\nUpgrade: h2c\r\n\r\n';
+  const all = upgrade.replace('%', 'Upgrade').repeat(19) + upgrade.replace('%', 'close, Upgrade');
+  expect(statusesIn(await sendRaw(gateway.app, all))).toEqual(Array(20).fill(200));
+  await sleep(0);
+  expect(warnings).toEqual([]);
 });
 
-describe('a handshake that is not taken', () => {
-  const names = { protocol: 'Sec-WebSocket-Protocol', key: 'Sec-WebSocket-Key' };
-  const key = `${names.key}: dGhlIHNhbXBsZSBub25jZQ==`;
-  const version = 'Sec-WebSocket-Version: 13';
-  const protocol = `${names.protocol}: graphql-transport-ws`;
-  test.each([
-    ['without a key', 'HTTP/1.1', protocol, version],
-    ['with a key that is none', 'HTTP/1.1', protocol, version, `${names.key}: x`],
-    ['without a version', 'HTTP/1.1', protocol, key],
-    ['of another version', 'HTTP/1.1', protocol, key, 'Sec-WebSocket-Version: 7'],
-    ['with a repeated protocol', 'HTTP/1.1', `${protocol}, graphql-transport-ws`, key, version],
-    ['of another protocol', 'HTTP/1.1', `${names.protocol}: graphql-ws`, key, version],
-    ['of HTTP/1.0', 'HTTP/1.0', protocol, key, version],
-  ])(
-    'a handshake that is not taken is answered as every request, %s',
-    async (_name, http, ...lines) => {
-      const head = ['Host: a', 'Connection: close, Upgrade', 'Upgrade: websocket', ...lines];
-      const answer = await sendRaw(
-        gateway.app,
-        `GET /graphql ${http}\r\n${head.join('\r\n')}\r\n\r\n`,
-      );
-      expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-request-id: [\s\S]*nosniff/);
-      expect(answer).toMatch(/"code":"TRANSPORT_NOT_AVAILABLE"\}\}\]\}$/);
-    },
-  );
-});
+const names = { protocol: 'Sec-WebSocket-Protocol', key: 'Sec-WebSocket-Key' };
+const key = `${names.key}: dGhlIHNhbXBsZSBub25jZQ==`;
+const version = 'Sec-WebSocket-Version: 13';
+const protocol = `${names.protocol}: graphql-transport-ws`;
+test.each([
+  ['without a key', 'HTTP/1.1', protocol, version],
+  ['with a key that is none', 'HTTP/1.1', protocol, version, `${names.key}: x`],
+  ['without a version', 'HTTP/1.1', protocol, key],
+  ['of another version', 'HTTP/1.1', protocol, key, 'Sec-WebSocket-Version: 7'],
+  ['with a repeated protocol', 'HTTP/1.1', `${protocol}, graphql-transport-ws`, key, version],
+  ['of another protocol', 'HTTP/1.1', `${names.protocol}: graphql-ws`, key, version],
+  ['of HTTP/1.0', 'HTTP/1.0', protocol, key, version],
+])(
+  'a handshake that is not taken is answered as every request, %s',
+  async (_name, http, ...lines) => {
+    const head = ['Host: a', 'Connection: close, Upgrade', 'Upgrade: websocket', ...lines];
+    const answer = await sendRaw(
+      gateway.app,
+      `GET /graphql ${http}\r\n${head.join('\r\n')}\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-request-id: [\s\S]*nosniff/);
+    expect(answer).toMatch(/"code":"TRANSPORT_NOT_AVAILABLE"\}\}\]\}$/);
+  },
+);
 
-describe('a method that only the parser of Node knows', () => {
-  test.each([
-    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-    ...[
-      'ANNOUNCE',
-      'DESCRIBE',
-      'FLUSH',
-      'GET_PARAMETER',
-      'PAUSE',
-      'PLAY',
-      'RECORD',
-      'REDIRECT',
-    ].map((method) => `${method} rtsp://x/ RTSP/1.0\r\n\r\n`),
-    ...['SETUP', 'SET_PARAMETER', 'TEARDOWN'].map((name) => `${name} rtsp://x/ RTSP/1.0\r\n\r\n`),
-    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
-  ])('gets a 400 in its turn, and no stack into the log: %j', async (bytes) => {
+test.each([
+  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  ...['ANNOUNCE', 'DESCRIBE', 'FLUSH', 'GET_PARAMETER', 'PAUSE', 'PLAY', 'RECORD', 'REDIRECT'].map(
+    (method) => `${method} rtsp://x/ RTSP/1.0\r\n\r\n`,
+  ),
+  ...['SETUP', 'SET_PARAMETER', 'TEARDOWN'].map((name) => `${name} rtsp://x/ RTSP/1.0\r\n\r\n`),
+  'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
+])(
+  'a method that only the parser of Node knows gets a 400 in its turn, and no stack into the log: %j',
+  async (bytes) => {
     const first = 'GET /api/outfits/ HTTP/1.1\r\nHost: a\r\n\r\n';
     const answer = await sendRaw(gateway.app, first + bytes);
     expect(statusesIn(answer)).toEqual([200, 400]);
@@ -111,22 +100,23 @@ describe('a method that only the parser of Node knows', () => {
       /x-request-id: [^{]*nosniff[^{]*\{"detail":"The request is not valid HTTP\."\}$/,
     );
     expect(log.text()).not.toContain('stack');
-  });
-});
+  },
+);
 
-describe('an answer before the body is read arrives, however the client sends', () => {
-  const size = 5_000_000;
-  const rest = 'x'.repeat(size);
-  const chunks = `100000\r\n${'x'.repeat(0x100000)}\r\n`.repeat(4);
+const size = 5_000_000;
+const rest = 'x'.repeat(size);
+const chunks = `100000\r\n${'x'.repeat(0x100000)}\r\n`.repeat(4);
 
-  test.each([
-    ['POST /graphql', 413, 'application/json'],
-    ['POST /api/outfits/', 413, 'application/json'],
-    ['POST /api/outfits/', 413, 'application/x-www-form-urlencoded'],
-    ['PUT /api/outfits/', 405, 'application/json'],
-    ['POST /api/nope', 404, 'application/json'],
-    ['DELETE /nope', 404, 'a/b'],
-  ])('%s, %s, %s', async (line, status, type) => {
+test.each([
+  ['POST /graphql', 413, 'application/json'],
+  ['POST /api/outfits/', 413, 'application/json'],
+  ['POST /api/outfits/', 413, 'application/x-www-form-urlencoded'],
+  ['PUT /api/outfits/', 405, 'application/json'],
+  ['POST /api/nope', 404, 'application/json'],
+  ['DELETE /nope', 404, 'a/b'],
+])(
+  'an answer before the body is read arrives, however the client sends: %s, %s, %s',
+  async (line, status, type) => {
     const head = `${line} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: ${type}\r\n`;
     const length = `Content-Length: ${size}\r\n`;
     for (const [headers, body] of [
@@ -138,93 +128,86 @@ describe('an answer before the body is read arrives, however the client sends', 
         status === 413 && headers.includes('chunked') ? [413] : [status],
       );
     }
-  });
+  },
+);
 
-  test('and nothing behind the last answer of a connection is executed', async () => {
-    const head = `POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n`;
-    const next = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
-    expect(statusesIn(await sendRaw(gateway.app, head, rest + next))).toEqual([413]);
-  });
+test('nothing behind the last answer of a connection is executed', async () => {
+  const head = `POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n`;
+  const next = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+  expect(statusesIn(await sendRaw(gateway.app, head, rest + next))).toEqual([413]);
 });
 
-describe('Expect: 100-continue', () => {
-  const begin = async (line: string, headers = '') => {
-    const address = addressOf(await baseOfApp(gateway.app));
-    const head = `${line}\r\nHost: a\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n${headers}\r\n`;
-    const socket = await sendPart(address, head);
-    const [answer] = (await once(socket.setEncoding('latin1'), 'data')) as [string];
-    return { socket, answer };
-  };
+const begin = async (line: string, headers = '') => {
+  const address = addressOf(await baseOfApp(gateway.app));
+  const head = `${line}\r\nHost: a\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n${headers}\r\n`;
+  const socket = await sendPart(address, head);
+  const [answer] = (await once(socket.setEncoding('latin1'), 'data')) as [string];
+  return { socket, answer };
+};
 
-  test.each([
-    ['POST /nope HTTP/1.1', 'Content-Length: 5\r\n', 404],
-    ['POST /api/outfits/ HTTP/1.1', 'Content-Length: 5\r\n', 401],
-    ['POST /graphql HTTP/1.1', 'Authorization: Bearer x\r\nContent-Length: 5\r\n', 401],
-    ['PUT /api/outfits/ HTTP/1.1', 'Transfer-Encoding: chunked\r\n', 405],
-    ['POST /graphql HTTP/1.1', 'Content-Length: 1048577\r\n', 413],
-  ])(
-    'Expect: 100-continue gets the final status at once: %s, %s',
-    async (line, headers, status) => {
-      const { socket, answer } = await begin(line, headers);
-      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^{]*Connection: close\r\n`, 'i'));
-      await once(socket, 'close');
-    },
-  );
-
-  test('Expect: 100-continue gets 100 once it is let in', async () => {
-    const { socket, answer } = await begin(
-      'POST /graphql HTTP/1.1',
-      `Content-Length: ${query.length}\r\n`,
-    );
-    expect(answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
-    socket.write(query);
-    expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 200 [\s\S]*"count":45/);
-    socket.destroy();
-  });
+test.each([
+  ['POST /nope HTTP/1.1', 'Content-Length: 5\r\n', 404],
+  ['POST /api/outfits/ HTTP/1.1', 'Content-Length: 5\r\n', 401],
+  ['POST /graphql HTTP/1.1', 'Authorization: Bearer x\r\nContent-Length: 5\r\n', 401],
+  ['PUT /api/outfits/ HTTP/1.1', 'Transfer-Encoding: chunked\r\n', 405],
+  ['POST /graphql HTTP/1.1', 'Content-Length: 1048577\r\n', 413],
+])('Expect: 100-continue gets the final status at once: %s, %s', async (line, headers, status) => {
+  const { socket, answer } = await begin(line, headers);
+  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^{]*Connection: close\r\n`, 'i'));
+  await once(socket, 'close');
 });
 
-describe('a connection that the client has half-closed', () => {
-  const half = async (bytes: string) => {
-    const address = addressOf(await baseOfApp(gateway.app));
-    const socket = connect({ ...address, allowHalfOpen: true }, () => socket.end(bytes));
-    return (await socket.setEncoding('utf8').toArray()).join('');
-  };
-  const headers = 'HTTP/1.1\r\nHost: a\r\n';
-
-  test.each([
-    [`GET /api/outfits/ ${headers}\r\n`, /"count":45/],
-    [`HEAD /api/outfits/7/ ${headers}\r\n`, /^HTTP\/1\.1 200 /],
-    [`GET /graphql?query={outfits{count}} ${headers}\r\n`, /"count":45/],
-    [`POST /graphql ${headers}${json}\r\n${query}`, /"count":45/],
-    [`POST /graphql HTTP/1.0\r\n${json}\r\n${query}`, /"count":45/],
-    [`GET /outfits/ ${headers}Accept: text/html\r\n\r\n`, /<\/html>/],
-    [`GET /a ${headers}\r\nGET /api/outfits/ ${headers}\r\n`, / 404 [\s\S]*"count":45/],
-    [`POST /graphql ${headers}${json}\r\n{"qu`, /^HTTP\/1\.1 400 /],
-  ])(
-    'a connection that the client has half-closed gets its answer, read from the database: %j',
-    async (bytes, expected) => {
-      expect(await half(bytes)).toMatch(expected);
-    },
+test('Expect: 100-continue gets 100 once it is let in', async () => {
+  const { socket, answer } = await begin(
+    'POST /graphql HTTP/1.1',
+    `Content-Length: ${query.length}\r\n`,
   );
+  expect(answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+  socket.write(query);
+  expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 200 [\s\S]*"count":45/);
+  socket.destroy();
+});
 
-  test('a connection that the client has half-closed gets none that takes long, and its SQL is stopped', async () => {
-    const url = databaseUrlOf(gateway.database.pool);
-    const [watcher, unlock] = [await connectTo(url), await lockOutfits(url)];
-    const before = log.lines().length;
-    const answer = half(`GET /api/outfits/ ${headers}\r\n`);
-    await expect.poll(() => countBlocked(watcher)).toBe(1);
-    expect(await answer).toBe('');
-    await expect.poll(() => countBlocked(watcher)).toBe(0);
-    await unlock();
-    await watcher.end();
-    // A client that has left is no failure.
-    expect(log.lines().slice(before)).toEqual([]);
-  });
+const half = async (bytes: string) => {
+  const address = addressOf(await baseOfApp(gateway.app));
+  const socket = connect({ ...address, allowHalfOpen: true }, () => socket.end(bytes));
+  return (await socket.setEncoding('utf8').toArray()).join('');
+};
+const headers = 'HTTP/1.1\r\nHost: a\r\n';
 
-  test('a connection that the client has half-closed ends a live answer', async () => {
-    const live = `GET /graphql?query=subscription{outfits{count}} ${headers}Accept: text/event-stream\r\n\r\n`;
-    expect(await half(live)).not.toContain('complete');
-  });
+test.each([
+  [`GET /api/outfits/ ${headers}\r\n`, /"count":45/],
+  [`HEAD /api/outfits/7/ ${headers}\r\n`, /^HTTP\/1\.1 200 /],
+  [`GET /graphql?query={outfits{count}} ${headers}\r\n`, /"count":45/],
+  [`POST /graphql ${headers}${json}\r\n${query}`, /"count":45/],
+  [`POST /graphql HTTP/1.0\r\n${json}\r\n${query}`, /"count":45/],
+  [`GET /outfits/ ${headers}Accept: text/html\r\n\r\n`, /<\/html>/],
+  [`GET /a ${headers}\r\nGET /api/outfits/ ${headers}\r\n`, / 404 [\s\S]*"count":45/],
+  [`POST /graphql ${headers}${json}\r\n{"qu`, /^HTTP\/1\.1 400 /],
+])(
+  'a connection that the client has half-closed gets its answer, read from the database: %j',
+  async (bytes, expected) => {
+    expect(await half(bytes)).toMatch(expected);
+  },
+);
+
+test('a connection that the client has half-closed gets none that takes long, and its SQL is stopped', async () => {
+  const url = databaseUrlOf(gateway.database.pool);
+  const [watcher, unlock] = [await connectTo(url), await lockOutfits(url)];
+  const before = log.lines().length;
+  const answer = half(`GET /api/outfits/ ${headers}\r\n`);
+  await expect.poll(() => countBlocked(watcher)).toBe(1);
+  expect(await answer).toBe('');
+  await expect.poll(() => countBlocked(watcher)).toBe(0);
+  await unlock();
+  await watcher.end();
+  // A client that has left is no failure.
+  expect(log.lines().slice(before)).toEqual([]);
+});
+
+test('a connection that the client has half-closed ends a live answer', async () => {
+  const live = `GET /graphql?query=subscription{outfits{count}} ${headers}Accept: text/event-stream\r\n\r\n`;
+  expect(await half(live)).not.toContain('complete');
 });
 
 test('a connection is closed without an answer until a request has begun', async () => {

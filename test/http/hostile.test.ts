@@ -1,12 +1,10 @@
 // The checks that attackers' tools make first: graphql-cop's, the OWASP list for GraphQL, requests
 // that a page of another site can send, and bytes that are hardly HTTP.
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { buildApp } from '../../src/app.ts';
-import { Metrics } from '../../src/observability/metrics.ts';
 import { addressOf, sendPart } from '../support/faults/clients.ts';
-import { keepLog, openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
+import { buildObserved, openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
 import { postGraphql } from '../support/http/graphql.ts';
 import { sendRaw, statusesIn } from '../support/http/raw-http.ts';
@@ -30,190 +28,178 @@ function expectRefused(response: LightMyRequestResponse, status: number): void {
 
 // Its other checks are those of limits.test.ts, http.test.ts and graphiql.test.ts: aliases, directives, repeated fields,
 // batches, mutations by GET, GraphiQL.
-describe('the checks of graphql-cop', () => {
-  test.each<[string, object?]>([
-    ['{ __schema { directive } outfit { count } }'],
-    ['{ outfit(idd: 1) { titel } }'],
-    ['{ outfits(ordering: CREATED_DES) { count } }'],
-    ['{ ...F } fragment F on Quer { __typename }'],
-    ['query ($by: OutfitOrdering) { outfits(ordering: $by) { count } }', { by: 'CREATED_DES' }],
-  ])(
-    'suggestions are there while the schema can be read anyway, and not otherwise: %s',
-    async (query, variables = {}) => {
-      expect((await post(open, { query, variables })).body).toContain('Did you mean');
-      expect((await post(closed, { query, variables })).body).toMatch(/errors(?!.*Did you mean)/);
-    },
-  );
+test.each<[string, object?]>([
+  ['{ __schema { directive } outfit { count } }'],
+  ['{ outfit(idd: 1) { titel } }'],
+  ['{ outfits(ordering: CREATED_DES) { count } }'],
+  ['{ ...F } fragment F on Quer { __typename }'],
+  ['query ($by: OutfitOrdering) { outfits(ordering: $by) { count } }', { by: 'CREATED_DES' }],
+])(
+  'suggestions are there while the schema can be read anyway, and not otherwise: %s',
+  async (query, variables = {}) => {
+    expect((await post(open, { query, variables })).body).toContain('Did you mean');
+    expect((await post(closed, { query, variables })).body).toMatch(/errors(?!.*Did you mean)/);
+  },
+);
 
-  test('introspection: it answers where it is on, and discloses nothing where it is off', async () => {
-    for (const document of [
-      'query cop { __schema { types { name fields { name } } } }',
-      'query cop { __type(name: "Outfit") { name } }',
-      'query cop { ...F } fragment F on Query { outfits { count } a: __type(name: "User") { name } }',
-    ]) {
-      expect((await cop(open, document)).json()).toHaveProperty('data');
-      for (let round = 0; round < 5; round++) {
-        const response = await cop(closed, document);
-        expect(response.json()).not.toHaveProperty('data');
-        expect(response.body).toMatch(/introspection/i);
-      }
+test('introspection: it answers where it is on, and discloses nothing where it is off', async () => {
+  for (const document of [
+    'query cop { __schema { types { name fields { name } } } }',
+    'query cop { __type(name: "Outfit") { name } }',
+    'query cop { ...F } fragment F on Query { outfits { count } a: __type(name: "User") { name } }',
+  ]) {
+    expect((await cop(open, document)).json()).toHaveProperty('data');
+    for (let round = 0; round < 5; round++) {
+      const response = await cop(closed, document);
+      expect(response.json()).not.toHaveProperty('data');
+      expect(response.body).toMatch(/introspection/i);
     }
-    expect((await cop(closed, 'query cop { __typename }')).json()).toHaveProperty('data');
-  });
+  }
+  expect((await cop(closed, 'query cop { __typename }')).json()).toHaveProperty('data');
 });
 
-describe('what OWASP asks of a GraphQL service', () => {
-  test('text is never a part of SQL', async () => {
-    const query = 'query ($username: String) { user(username: $username) { id } }';
-    for (const username of ["' OR '1'='1", '\\', '$1', '\u0000', '%', '"; DROP TABLE users; --']) {
-      const { body } = await post(open, { query, variables: { username } });
-      expect(body).toBe('{"data":{"user":null}}');
-    }
-  });
-
-  test('errors show nothing of the inside', async () => {
-    for (const query of [
-      '{',
-      '{ nope }',
-      '{ outfits(page: -1) { count } }',
-      '\u0000',
-      'qwerty cop { abc }',
-    ]) {
-      const { body } = await post(open, { query });
-      expect(body).toContain('"errors"');
-      expect(body).not.toMatch(/SELECT |[Pp]risma|node_modules|\.[jt]s:\d|originalError|stack/);
-      expect(body).not.toMatch(/exception|"extensions":\{(?!"code":"\w+"\})|tracing/);
-    }
-  });
+test('text is never a part of SQL', async () => {
+  const query = 'query ($username: String) { user(username: $username) { id } }';
+  for (const username of ["' OR '1'='1", '\\', '$1', '\u0000', '%', '"; DROP TABLE users; --']) {
+    const { body } = await post(open, { query, variables: { username } });
+    expect(body).toBe('{"data":{"user":null}}');
+  }
 });
 
-describe('a page of another site', () => {
-  const payload = JSON.stringify({ query: '{ __typename }' });
-
-  // Others are those of limits.test.ts.
-  test.each([
-    'text/plain;application/json',
-    'text/plain; charset=application/json',
-    'application/x-www-form-urlencoded',
-    'multipart/form-data; boundary=x',
-    'application/graphql+json',
-    'application/jsonp',
-    'text/plain, application/json',
-    'application/json, text/plain',
-    ' ',
-  ])('a page of another site cannot send a body of the type %s', async (type) => {
-    expectRefused(await send({ method: 'POST', headers: { 'content-type': type }, payload }), 415);
-  });
-
-  test('a page of another site cannot hide behind a second Content-Type, or behind none', async () => {
-    const sendLines = (lines: string[]) => {
-      const head = ['POST /graphql HTTP/1.1', 'Host: a', 'Connection: close', ...lines];
-      const length = `Content-Length: ${payload.length}`;
-      return sendRaw(open.app, [...head, length, '', payload].join('\r\n'));
-    };
-    const type = (value: string) => `Content-Type: ${value}`;
-    // What needs a preflight.
-    expect(await sendLines([type('Application/JSON; foo')])).toMatch(/^HTTP\/1.1 200 /);
-    for (const lines of [[], [type('')], [type('text/plain'), type('application/json')]]) {
-      expect(await sendLines(lines)).toMatch(/^HTTP\/1.1 4(00|15) /);
-    }
-  });
+test('errors show nothing of the inside', async () => {
+  for (const query of [
+    '{',
+    '{ nope }',
+    '{ outfits(page: -1) { count } }',
+    '\u0000',
+    'qwerty cop { abc }',
+  ]) {
+    const { body } = await post(open, { query });
+    expect(body).toContain('"errors"');
+    expect(body).not.toMatch(/SELECT |[Pp]risma|node_modules|\.[jt]s:\d|originalError|stack/);
+    expect(body).not.toMatch(/exception|"extensions":\{(?!"code":"\w+"\})|tracing/);
+  }
 });
 
-describe('every answer has the security headers', () => {
-  const expected = {
-    'x-content-type-options': 'nosniff',
-    'x-frame-options': 'DENY',
-    'referrer-policy': 'same-origin',
-    'cross-origin-opener-policy': 'same-origin',
+const payload = JSON.stringify({ query: '{ __typename }' });
+
+// Others are those of limits.test.ts.
+test.each([
+  'text/plain;application/json',
+  'text/plain; charset=application/json',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/graphql+json',
+  'application/jsonp',
+  'text/plain, application/json',
+  'application/json, text/plain',
+  ' ',
+])('a page of another site cannot send a body of the type %s', async (type) => {
+  expectRefused(await send({ method: 'POST', headers: { 'content-type': type }, payload }), 415);
+});
+
+test('a page of another site cannot hide behind a second Content-Type, or behind none', async () => {
+  const sendLines = (lines: string[]) => {
+    const head = ['POST /graphql HTTP/1.1', 'Host: a', 'Connection: close', ...lines];
+    const length = `Content-Length: ${payload.length}`;
+    return sendRaw(open.app, [...head, length, '', payload].join('\r\n'));
   };
-  const json = { 'content-type': 'application/json' };
-  test.each<[string, InjectOptions, number]>([
-    ['a page of the listing', { url: '/api/outfits/' }, 200],
-    ['an error of the listing', { url: '/api/outfits/?page=0' }, 404],
-    ['a redirect', { url: '/api/outfits' }, 301],
-    ['an unknown path', { url: '/nope' }, 404],
-    [
-      'an unknown path with a body',
-      { url: '/nope', method: 'POST', headers: json, payload: '{' },
-      404,
-    ],
-    ['a path that cannot be decoded', { url: '/%zz' }, 404],
-    ['an answer of GraphQL', { url: '/graphql?query={__typename}' }, 200],
-    ['an error of GraphQL', { url: '/graphql' }, 400],
-    ['GraphiQL', { url: '/graphql', headers: { accept: 'text/html' } }, 200],
-    ['nothing new', { url: '/graphql?query={__typename}', headers: { 'if-none-match': '*' } }, 304],
-  ])('%s', async (_name, options, status) => {
-    const response = await open.app.inject(options);
-    expect(response.statusCode).toBe(status);
-    expect(response.headers).toMatchObject(expected);
-  });
-
-  test.each(['nonsense\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`])(
-    'also one to bytes that are no request',
-    async (bytes) => {
-      const answer = await sendRaw(closed.app, bytes);
-      expect(answer).toMatch(/^HTTP\/1.1 4(00|31) /);
-      for (const [name, value] of Object.entries(expected)) {
-        expect(answer).toContain(`\r\n${name}: ${value}\r\n`);
-      }
-      expect(answer).toMatch(/"detail":"The request/);
-    },
-  );
+  const type = (value: string) => `Content-Type: ${value}`;
+  // What needs a preflight.
+  expect(await sendLines([type('Application/JSON; foo')])).toMatch(/^HTTP\/1.1 200 /);
+  for (const lines of [[], [type('')], [type('text/plain'), type('application/json')]]) {
+    expect(await sendLines(lines)).toMatch(/^HTTP\/1.1 4(00|15) /);
+  }
 });
 
-describe('more than 2,000 header lines', () => {
-  const many = 'a:\r\n'.repeat(2_100);
-  const head = `GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n${many}`;
-
-  test('hide no token', async () => {
-    expect(await sendRaw(open.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
-    const answer = await sendRaw(open.app, `${head}Authorization: Bearer x\r\n\r\n`);
-    expect(answer).toMatch(/^HTTP\/1\.1 401 /);
-    const twice = `Authorization: Basic x\r\n${many}Authorization: Basic x\r\n`;
-    expect(await sendRaw(open.app, `${head.replace(many, twice)}\r\n`)).toMatch(/^HTTP\/1\.1 401 /);
-  });
-
-  test('hide no sender from the rate limit', async () => {
-    const settings = { RATE_LIMIT: '2/hour', TRUST_PROXY: '127.0.0.1' };
-    const gateway = await openForTest('PostgreSQL', rows, settings);
-    const ask = () => sendRaw(gateway.app, `${head}X-Forwarded-For: 192.0.2.1\r\n\r\n`);
-    for (const status of [200, 200, 429]) {
-      expect(await ask()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-    }
-    expect(await sendRaw(gateway.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
-  });
+const expected = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+};
+const json = { 'content-type': 'application/json' };
+test.each<[string, InjectOptions, number]>([
+  ['a page of the listing', { url: '/api/outfits/' }, 200],
+  ['an error of the listing', { url: '/api/outfits/?page=0' }, 404],
+  ['a redirect', { url: '/api/outfits' }, 301],
+  ['an unknown path', { url: '/nope' }, 404],
+  [
+    'an unknown path with a body',
+    { url: '/nope', method: 'POST', headers: json, payload: '{' },
+    404,
+  ],
+  ['a path that cannot be decoded', { url: '/%zz' }, 404],
+  ['an answer of GraphQL', { url: '/graphql?query={__typename}' }, 200],
+  ['an error of GraphQL', { url: '/graphql' }, 400],
+  ['GraphiQL', { url: '/graphql', headers: { accept: 'text/html' } }, 200],
+  ['nothing new', { url: '/graphql?query={__typename}', headers: { 'if-none-match': '*' } }, 304],
+])('%s has the security headers', async (_name, options, status) => {
+  const response = await open.app.inject(options);
+  expect(response.statusCode).toBe(status);
+  expect(response.headers).toMatchObject(expected);
 });
 
-describe('bytes that are not a request', () => {
-  const page = (number: number) =>
-    `GET /api/outfits/?page=${number} HTTP/1.1\r\nHost: shop.test\r\n\r\n`;
-
-  test('bytes that are not a request do not take the place of the answers to requests before them', async () => {
-    // Read anew, so that the answers are not there yet when the bytes come.
-    for (const path of ['/graphql?query={outfits{count}}', '/api/outfits/?page=3']) {
-      await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
-      const first = page(2).replace('/api/outfits/?page=2', path);
-      const answer = await sendRaw(open.app, `${first}${page(1)}GARBAGE\r\n\r\n`);
-      expect(statusesIn(answer)).toEqual([200, 200, 400]);
-      expect(answer).toContain('"count":45');
-      expect(answer).toMatch(/\{"detail":"The request is not valid HTTP\."\}$/);
+test.each(['nonsense\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`])(
+  'an answer to bytes that are no request has the security headers',
+  async (bytes) => {
+    const answer = await sendRaw(closed.app, bytes);
+    expect(answer).toMatch(/^HTTP\/1.1 4(00|31) /);
+    for (const [name, value] of Object.entries(expected)) {
+      expect(answer).toContain(`\r\n${name}: ${value}\r\n`);
     }
-  });
+    expect(answer).toMatch(/"detail":"The request/);
+  },
+);
 
-  test('bytes that are not a request are answered once, however many come', async () => {
-    await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
-    const answer = await sendRaw(open.app, page(1), 'GARBAGE\r\n\r\n', 'MORE\r\n\r\n');
-    expect(statusesIn(answer)).toEqual([200, 400]);
-  });
+const many = 'a:\r\n'.repeat(2_100);
+const head = `GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n${many}`;
 
-  test('bytes that are not a request in a body are answered at once, after the requests before', async () => {
-    const body =
-      'POST /graphql HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n';
-    expect(statusesIn(await sendRaw(open.app, body))).toEqual([400]);
+test('more than 2,000 header lines hide no token', async () => {
+  expect(await sendRaw(open.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+  const answer = await sendRaw(open.app, `${head}Authorization: Bearer x\r\n\r\n`);
+  expect(answer).toMatch(/^HTTP\/1\.1 401 /);
+  const twice = `Authorization: Basic x\r\n${many}Authorization: Basic x\r\n`;
+  expect(await sendRaw(open.app, `${head.replace(many, twice)}\r\n`)).toMatch(/^HTTP\/1\.1 401 /);
+});
+
+test('more than 2,000 header lines hide no sender from the rate limit', async () => {
+  const settings = { RATE_LIMIT: '2/hour', TRUST_PROXY: '127.0.0.1' };
+  const gateway = await openForTest('PostgreSQL', rows, settings);
+  const ask = () => sendRaw(gateway.app, `${head}X-Forwarded-For: 192.0.2.1\r\n\r\n`);
+  for (const status of [200, 200, 429]) {
+    expect(await ask()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  }
+  expect(await sendRaw(gateway.app, `${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+});
+
+const page = (number: number) =>
+  `GET /api/outfits/?page=${number} HTTP/1.1\r\nHost: shop.test\r\n\r\n`;
+
+test('bytes that are not a request do not take the place of the answers to requests before them', async () => {
+  // Read anew, so that the answers are not there yet when the bytes come.
+  for (const path of ['/graphql?query={outfits{count}}', '/api/outfits/?page=3']) {
     await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
-    expect(statusesIn(await sendRaw(open.app, page(1) + body))).toEqual([200, 400]);
-  });
+    const first = page(2).replace('/api/outfits/?page=2', path);
+    const answer = await sendRaw(open.app, `${first}${page(1)}GARBAGE\r\n\r\n`);
+    expect(statusesIn(answer)).toEqual([200, 200, 400]);
+    expect(answer).toContain('"count":45');
+    expect(answer).toMatch(/\{"detail":"The request is not valid HTTP\."\}$/);
+  }
+});
+
+test('bytes that are not a request are answered once, however many come', async () => {
+  await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
+  const answer = await sendRaw(open.app, page(1), 'GARBAGE\r\n\r\n', 'MORE\r\n\r\n');
+  expect(statusesIn(answer)).toEqual([200, 400]);
+});
+
+test('bytes that are not a request in a body are answered at once, after the requests before', async () => {
+  const body =
+    'POST /graphql HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n';
+  expect(statusesIn(await sendRaw(open.app, body))).toEqual([400]);
+  await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
+  expect(statusesIn(await sendRaw(open.app, page(1) + body))).toEqual([200, 400]);
 });
 
 describe('requests that cannot be read', () => {
@@ -222,11 +208,9 @@ describe('requests that cannot be read', () => {
   const long = 'x'.repeat(20_000);
 
   test('are counted and logged by their reason, with the form and the CORS headers of their path', async () => {
-    const { database, config } = await openForTest('PostgreSQL', [], { CORS_ORIGINS });
-    const metrics = new Metrics(database);
-    const { logger, lines } = keepLog('debug');
-    const app = await buildApp(config, database, { metrics, logger });
-    onTestFinished(() => app.close());
+    const opened = await openForTest('PostgreSQL', [], { CORS_ORIGINS });
+    const { app, log, metrics } = await buildObserved(opened, 'debug');
+    const { lines } = log;
     for (const [reason, bytes, status = 400] of [
       ['method', `get / ${head}Origin: https://app.test\r\n\r\n`],
       ['method', `FOO /graphql ${head}\r\n`],
@@ -241,7 +225,7 @@ describe('requests that cannot be read', () => {
       ['size', `GET /api/outfits/ ${head}Origin: https://app.test\r\nA: ${long}\r\n\r\n`, 431],
       ['other', `POST /graphql ${head}Origin: https://app.test\r\nContent-Length: x\r\n\r\n`],
     ] as const) {
-      const before = (await metrics.print()).text;
+      const before = await metrics();
       const answer = await sendRaw(app, bytes);
       expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
       const requestId = /^[^{]*\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1];
@@ -257,7 +241,7 @@ describe('requests that cannot be read', () => {
           new RegExp(`_unreadable_requests_total\\{reason="${reason}"\\} (\\d+)`).exec(text)?.[1] ??
             0,
         );
-      expect(countIn((await metrics.print()).text)).toBe(countIn(before) + 1);
+      expect(countIn(await metrics())).toBe(countIn(before) + 1);
       const line = { level: 'info', msg: 'unreadable', requestId, reason, status };
       expect(lines().at(-1)).toMatchObject(line);
     }

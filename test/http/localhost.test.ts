@@ -1,9 +1,9 @@
 // localhost has two addresses, and each is a server of its own: all rules hold on both.
-import { connect } from 'node:net';
 import { beforeAll, expect, test } from 'vitest';
 import { listen } from '../../src/http/server/server.ts';
 import { useGateway } from '../support/gateway.ts';
 import { portOf } from '../support/http/listen.ts';
+import { sendBytes } from '../support/http/raw-http.ts';
 
 const hosts = ['127.0.0.1', '::1'];
 const gateway = useGateway('PostgreSQL');
@@ -15,17 +15,7 @@ beforeAll(async () => {
   port = portOf(gateway.app.server);
 });
 
-/** All that is answered; nothing without a listener. */
-async function send(host: string, text: string): Promise<string> {
-  return new Promise((settle) => {
-    let answer = '';
-    const socket = connect(port, host, () => socket.write(text));
-    socket.setEncoding('utf8').on('data', (chunk) => {
-      answer += chunk;
-    });
-    socket.on('error', () => {}).on('close', () => settle(answer));
-  });
-}
+const send = (host: string, text: string) => sendBytes({ host, port }, text).catch(() => '');
 
 const head = 'GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n';
 const upgrade = (path: string, name: string) =>

@@ -1,6 +1,6 @@
 // What a client may write after the `?`, held against an independent reading of the decided rules.
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { formatQuery, parseQuery } from '../../src/rest/url.ts';
 import { useGateway } from '../support/gateway.ts';
@@ -51,33 +51,31 @@ function expectedQuery(parameters: Parameters, page: string): string {
     .join('&');
 }
 
-describe('the query string of a link', () => {
-  test('the query string of a link is the decided form of any parameters, however they were encoded', () => {
-    fc.assert(
-      fc.property(anyParameters, fc.nat(), fc.nat(10_000), (parameters, choice, page) => {
-        const sent = parameters
-          .map(([name, value]) => `${encodeSomehow(name, choice)}=${encodeSomehow(value, choice)}`)
-          .join('&');
-        expect(formatQuery(parseQuery(sent), 'page', String(page))).toBe(
-          expectedQuery(parameters, String(page)),
-        );
-      }),
-      { numRuns: 2000 },
-    );
-  });
+test('the query string of a link is the decided form of any parameters, however they were encoded', () => {
+  fc.assert(
+    fc.property(anyParameters, fc.nat(), fc.nat(10_000), (parameters, choice, page) => {
+      const sent = parameters
+        .map(([name, value]) => `${encodeSomehow(name, choice)}=${encodeSomehow(value, choice)}`)
+        .join('&');
+      expect(formatQuery(parseQuery(sent), 'page', String(page))).toBe(
+        expectedQuery(parameters, String(page)),
+      );
+    }),
+    { numRuns: 2000 },
+  );
+});
 
-  // What no encoding of parameters is.
-  test.each([
-    ['a', 'a=&page=2'],
-    ['a=b=c', 'a=b%3Dc&page=2'],
-    ['&&a=1&', 'a=1&page=2'],
-    ['%', '%25=&page=2'],
-    ['a=%zz%4', 'a=%25zz%254&page=2'],
-    ['a=%ff%C3', 'a=%EF%BF%BD%EF%BF%BD&page=2'],
-    ['?a=1', '%3Fa=1&page=2'],
-  ])('the query string of a link of ?%s is %s', (sent, link) => {
-    expect(formatQuery(parseQuery(sent), 'page', '2')).toBe(link);
-  });
+// What no encoding of parameters is.
+test.each([
+  ['a', 'a=&page=2'],
+  ['a=b=c', 'a=b%3Dc&page=2'],
+  ['&&a=1&', 'a=1&page=2'],
+  ['%', '%25=&page=2'],
+  ['a=%zz%4', 'a=%25zz%254&page=2'],
+  ['a=%ff%C3', 'a=%EF%BF%BD%EF%BF%BD&page=2'],
+  ['?a=1', '%3Fa=1&page=2'],
+])('the query string of a link of ?%s is %s', (sent, link) => {
+  expect(formatQuery(parseQuery(sent), 'page', '2')).toBe(link);
 });
 
 const anyPageText = fc.oneof(
@@ -97,40 +95,38 @@ function expectedPage(text: string): bigint | 'last' | undefined {
   return BigInt(text.trim().replace('+', ''));
 }
 
-describe('over HTTP', () => {
-  const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 45, users: 9 })]);
+const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 45, users: 9 })]);
 
-  test('any page text gives that page or 404', async () => {
-    await fc.assert(
-      fc.asyncProperty(anyPageText, async (text) => {
-        const page = expectedPage(text);
-        const response = await gateway.get(`/api/outfits/?page=${encodeURIComponent(text)}`);
-        const exists = page === 'last' || (page !== undefined && page <= 3n);
-        expect(response.statusCode).toBe(exists ? 200 : 404);
-        if (!exists) expect(response.body).toBe('{"detail":"Invalid page."}');
-        else expect(response.json().previous === null).toBe(page === 1n);
-      }),
-      { numRuns: 500 },
-    );
-  });
+test('any page text gives that page or 404', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyPageText, async (text) => {
+      const page = expectedPage(text);
+      const response = await gateway.get(`/api/outfits/?page=${encodeURIComponent(text)}`);
+      const exists = page === 'last' || (page !== undefined && page <= 3n);
+      expect(response.statusCode).toBe(exists ? 200 : 404);
+      if (!exists) expect(response.body).toBe('{"detail":"Invalid page."}');
+      else expect(response.json().previous === null).toBe(page === 1n);
+    }),
+    { numRuns: 500 },
+  );
+});
 
-  test('only the eight orderings and the empty one are taken, any other text is 400', async () => {
-    const fields = ['created', 'id', 'like_count', 'modified'];
-    const choices = fields.flatMap((field) => [field, `-${field}`]);
-    const near = ['likes', 'Created', '--id', '+id', ' id', 'id ', 'created,nope', '__proto__'];
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(anyText, fc.constantFrom(...choices, ...near)), async (text) => {
-        const url = `/api/outfits/?ordering=${encodeURIComponent(text)}`;
-        const response = await gateway.get(url);
-        const isTaken = choices.includes(text) || text === '';
-        expect(response.statusCode).toBe(isTaken ? 200 : 400);
-        if (isTaken) return;
-        const message =
-          `Select a valid choice. ${text} is not one of the available choices: ` +
-          'created, -created, id, -id, like_count, -like_count, modified, -modified.';
-        expect(response.json()).toEqual({ ordering: [message] });
-      }),
-      { numRuns: 300 },
-    );
-  });
+test('only the eight orderings and the empty one are taken, any other text is 400', async () => {
+  const fields = ['created', 'id', 'like_count', 'modified'];
+  const choices = fields.flatMap((field) => [field, `-${field}`]);
+  const near = ['likes', 'Created', '--id', '+id', ' id', 'id ', 'created,nope', '__proto__'];
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(anyText, fc.constantFrom(...choices, ...near)), async (text) => {
+      const url = `/api/outfits/?ordering=${encodeURIComponent(text)}`;
+      const response = await gateway.get(url);
+      const isTaken = choices.includes(text) || text === '';
+      expect(response.statusCode).toBe(isTaken ? 200 : 400);
+      if (isTaken) return;
+      const message =
+        `Select a valid choice. ${text} is not one of the available choices: ` +
+        'created, -created, id, -id, like_count, -like_count, modified, -modified.';
+      expect(response.json()).toEqual({ ordering: [message] });
+    }),
+    { numRuns: 300 },
+  );
 });

@@ -1,18 +1,14 @@
 // Who calls what: clients told apart, in the log and in metrics.
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { buildApp } from '../../src/app.ts';
-import { Metrics } from '../../src/observability/metrics.ts';
-import { keepLog, useGateway } from '../support/gateway.ts';
+import { buildObserved, useGateway } from '../support/gateway.ts';
+import { stopClocks } from '../support/this-process.ts';
 
 const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 45, users: 6 })]);
 
 /** A gateway that has counted nothing yet, and its log. */
 async function openCounted() {
-  const { logger, lines } = keepLog('debug');
-  const metrics = new Metrics(gateway.database);
-  const app = await buildApp(gateway.config, gateway.database, { metrics, logger });
-  onTestFinished(() => app.close());
+  const { app, log, metrics } = await buildObserved(gateway, 'debug');
   const get = (url: string, headers: Record<string, string> = {}) => app.inject({ url, headers });
   return {
     app,
@@ -23,10 +19,10 @@ async function openCounted() {
     },
     /** The series of the counter, without its name. */
     counts: async () =>
-      [...(await metrics.print()).text.matchAll(/^gateway_client_requests_total(.+)$/gm)].map(
+      [...(await metrics()).matchAll(/^gateway_client_requests_total(.+)$/gm)].map(
         ([, series]) => series,
       ),
-    lines,
+    lines: log.lines,
   };
 }
 
@@ -34,65 +30,53 @@ async function openCounted() {
 const numbered = (letter: string, length: number) =>
   Array.from({ length }, (_, number) => `${letter}${number}`);
 
-/** A clock that stands still until it is set. */
-function stopClock() {
-  let moment = performance.now();
-  const clock = vi.spyOn(performance, 'now').mockImplementation(() => moment);
-  onTestFinished(() => clock.mockRestore());
-  return { pass: (milliseconds: number) => (moment += milliseconds) };
-}
-
 const latin1 = (text: string) => Buffer.from(text).toString('latin1');
 
-describe('a client', () => {
-  const apollo = (name: string) => ({ 'apollographql-client-name': name });
-  const own = (name: string) => ({ 'x-client-name': name });
-  const agent = (text: string) => ({ 'user-agent': text });
-  const linux = 'Mozilla/5.0 (X11; Linux x86_64';
-  const agents = [
-    [`${linux}) AppleWebKit/537.36 (KHTML) Chrome/120.0 Safari/537.36`, 'Chrome', '120.0'],
-    [`${linux}) AppleWebKit/537.36 Chrome/120.0 Safari/537.36 Edg/120.1`, 'Edg', '120.1'],
-    [`${linux}; rv:121.0) Gecko/20100101 Firefox/121.0`, 'Firefox', '121.0'],
-    [`${linux}) AppleWebKit/605 Version/17.1 Mobile/15E148 Safari/604.1`, 'Safari', '17.1'],
-    [`${linux}) AppleWebKit/605 (KHTML) Mobile/15E148 Outfits/3.1`, 'Outfits', '3.1'],
-    [linux, 'Mozilla', '5.0'],
-    ['Mozilla/5.0 (iPhone; CPU iPhone OS 17_0) Safari/604.1', 'Safari', '604.1'],
-    ['Mozilla/5.0 (compatible; Findbot/2.1; +https://a.test)', 'Findbot', '2.1'],
-    ['Outfits/3.1.4 CFNetwork/1410 Darwin/22.6.0', 'Outfits', '3.1.4'],
-    ['curl', 'curl', 'unknown'],
-    ['a/b/c', 'a', 'b/c'],
-    ['(nothing but a comment)', 'unknown', 'unknown'],
-    ['', 'unknown', 'unknown'],
-  ].map(([text = '', name = '', version = '']) => [agent(text), name, version] as const);
-  test.each<readonly [Record<string, string>, string, string]>([
-    ...agents,
-    [{}, 'unknown', 'unknown'],
-    [{ ...apollo('iOS app'), 'apollographql-client-version': '4.2' }, 'iOS app', '4.2'],
-    [{ ...apollo('web'), ...own('x'), ...agent('a/1') }, 'web', 'unknown'],
-    [{ ...own('kiosk'), 'x-client-version': '7', ...agent('a/1') }, 'kiosk', '7'],
-    [{ ...apollo(' '), ...own('kiosk') }, 'kiosk', 'unknown'],
-    [{ 'apollographql-client-version': '9', ...agent('okhttp/4.9.1') }, 'okhttp', '4.9.1'],
-    [own(latin1('Магазин ✓')), 'Магазин \ufffd', 'unknown'],
-    [own('caf\u00e9'), 'café', 'unknown'],
-    [own(latin1('a\u202eb\u0085c')), 'a\ufffdb\ufffdc', 'unknown'],
-    [
-      { ...own('n'.repeat(10_000)), 'x-client-version': '1'.repeat(65) },
-      'n'.repeat(64),
-      '1'.repeat(64),
-    ],
-  ])(
-    'with the headers %j is %s, version %s, in the metrics and the log',
-    async (headers, name, version) => {
-      const { app, counts, lines } = await openCounted();
-      // Undefined takes away the one that inject sends by itself.
-      await app.inject({ url: '/api/outfits/', headers: { 'user-agent': undefined, ...headers } });
-      expect(await counts()).toEqual([
-        `{client="${name}",interface="rest",path="/api/outfits/"} 1`,
-      ]);
-      expect(lines()).toMatchObject([{ msg: 'answered', client: { name, version } }]);
-    },
-  );
-});
+const apollo = (name: string) => ({ 'apollographql-client-name': name });
+const own = (name: string) => ({ 'x-client-name': name });
+const agent = (text: string) => ({ 'user-agent': text });
+const linux = 'Mozilla/5.0 (X11; Linux x86_64';
+const agents = [
+  [`${linux}) AppleWebKit/537.36 (KHTML) Chrome/120.0 Safari/537.36`, 'Chrome', '120.0'],
+  [`${linux}) AppleWebKit/537.36 Chrome/120.0 Safari/537.36 Edg/120.1`, 'Edg', '120.1'],
+  [`${linux}; rv:121.0) Gecko/20100101 Firefox/121.0`, 'Firefox', '121.0'],
+  [`${linux}) AppleWebKit/605 Version/17.1 Mobile/15E148 Safari/604.1`, 'Safari', '17.1'],
+  [`${linux}) AppleWebKit/605 (KHTML) Mobile/15E148 Outfits/3.1`, 'Outfits', '3.1'],
+  [linux, 'Mozilla', '5.0'],
+  ['Mozilla/5.0 (iPhone; CPU iPhone OS 17_0) Safari/604.1', 'Safari', '604.1'],
+  ['Mozilla/5.0 (compatible; Findbot/2.1; +https://a.test)', 'Findbot', '2.1'],
+  ['Outfits/3.1.4 CFNetwork/1410 Darwin/22.6.0', 'Outfits', '3.1.4'],
+  ['curl', 'curl', 'unknown'],
+  ['a/b/c', 'a', 'b/c'],
+  ['(nothing but a comment)', 'unknown', 'unknown'],
+  ['', 'unknown', 'unknown'],
+].map(([text = '', name = '', version = '']) => [agent(text), name, version] as const);
+test.each<readonly [Record<string, string>, string, string]>([
+  ...agents,
+  [{}, 'unknown', 'unknown'],
+  [{ ...apollo('iOS app'), 'apollographql-client-version': '4.2' }, 'iOS app', '4.2'],
+  [{ ...apollo('web'), ...own('x'), ...agent('a/1') }, 'web', 'unknown'],
+  [{ ...own('kiosk'), 'x-client-version': '7', ...agent('a/1') }, 'kiosk', '7'],
+  [{ ...apollo(' '), ...own('kiosk') }, 'kiosk', 'unknown'],
+  [{ 'apollographql-client-version': '9', ...agent('okhttp/4.9.1') }, 'okhttp', '4.9.1'],
+  [own(latin1('Магазин ✓')), 'Магазин \ufffd', 'unknown'],
+  [own('caf\u00e9'), 'café', 'unknown'],
+  [own(latin1('a\u202eb\u0085c')), 'a\ufffdb\ufffdc', 'unknown'],
+  [
+    { ...own('n'.repeat(10_000)), 'x-client-version': '1'.repeat(65) },
+    'n'.repeat(64),
+    '1'.repeat(64),
+  ],
+])(
+  'a client with the headers %j is %s, version %s, in the metrics and the log',
+  async (headers, name, version) => {
+    const { app, counts, lines } = await openCounted();
+    // Undefined takes away the one that inject sends by itself.
+    await app.inject({ url: '/api/outfits/', headers: { 'user-agent': undefined, ...headers } });
+    expect(await counts()).toEqual([`{client="${name}",interface="rest",path="/api/outfits/"} 1`]);
+    expect(lines()).toMatchObject([{ msg: 'answered', client: { name, version } }]);
+  },
+);
 
 const namesIn = (counts: readonly (string | undefined)[]) =>
   counts.map((series) => /client="([^"]*)"/.exec(series ?? '')?.[1]);
@@ -105,13 +89,13 @@ test('counts at most 50 clients by name, and the rest as other', async () => {
 });
 
 test('keeps an idle client until a new one needs its place after ten minutes, and no other', async () => {
-  const clock = stopClock();
+  const pass = stopClocks(performance);
   const { list, counts } = await openCounted();
   await list(numbered('n', 50));
-  clock.pass(599_000);
+  pass(599);
   await list(['n0', 'early']);
   expect(namesIn(await counts())).not.toContain('early');
-  clock.pass(2_000);
+  pass(2);
   expect(namesIn(await counts())).toContain('n1');
   await list(['late']);
   const kept = numbered('n', 50).filter((name) => name !== 'n1');

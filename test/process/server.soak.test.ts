@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import {
@@ -32,48 +32,46 @@ async function statuses(base: string): Promise<number[]> {
   return Promise.all(paths.map(async (path) => (await fetch(base + path)).status));
 }
 
-describe('PostgreSQL', () => {
-  test('PostgreSQL that is not migrated is waited for, until npm run migrate has been run', async () => {
-    const environment = await environmentOf('PostgreSQL');
-    const { host, pathname } = new URL(environment['DATABASE_URL'] ?? '');
-    const name = `PostgreSQL database ${pathname.slice(1)} on ${host}`;
-    const server = runServer(environment);
-    const base = await baseOf(server);
-    const sentence = `The ${name} lacks ${migrations.length} migration(s) (${migrations.join(', ')}): run \\"outfit-gateway migrate\\" (in a checkout \\"npm run migrate\\") first.`;
-    expect(server.output().split(sentence)).toHaveLength(2);
-    expect(await statuses(base)).toEqual([200, 503, 503]);
+test('PostgreSQL that is not migrated is waited for, until npm run migrate has been run', async () => {
+  const environment = await environmentOf('PostgreSQL');
+  const { host, pathname } = new URL(environment['DATABASE_URL'] ?? '');
+  const name = `PostgreSQL database ${pathname.slice(1)} on ${host}`;
+  const server = runServer(environment);
+  const base = await baseOf(server);
+  const sentence = `The ${name} lacks ${migrations.length} migration(s) (${migrations.join(', ')}): run \\"outfit-gateway migrate\\" (in a checkout \\"npm run migrate\\") first.`;
+  expect(server.output().split(sentence)).toHaveLength(2);
+  expect(await statuses(base)).toEqual([200, 503, 503]);
 
-    const command = [`${dist}commands/cli.js`, 'migrate'];
-    const migrating = run(command, environment);
-    expect(await migrating.ended).toBe(0);
-    expect(migrating.output()).toContain(
-      `${name}: ${migrations.length} migration(s) applied, up to date.`,
-    );
-    const again = run(command, environment);
-    expect(await again.ended).toBe(0);
-    expect(again.output()).toContain('0 migration(s) applied');
+  const command = [`${dist}commands/cli.js`, 'migrate'];
+  const migrating = run(command, environment);
+  expect(await migrating.ended).toBe(0);
+  expect(migrating.output()).toContain(
+    `${name}: ${migrations.length} migration(s) applied, up to date.`,
+  );
+  const again = run(command, environment);
+  expect(await again.ended).toBe(0);
+  expect(again.output()).toContain('0 migration(s) applied');
 
-    await expect.poll(() => statuses(base)).toEqual([200, 200, 200]);
-    expect((await listing(base)).count).toBe(0);
-    await server.until(new RegExp(`${name}, 0 outfits`));
-    expect(server.output()).not.toContain('postgres:postgres');
-    expect(await stop(server)).toBe(0);
-  });
+  await expect.poll(() => statuses(base)).toEqual([200, 200, 200]);
+  expect((await listing(base)).count).toBe(0);
+  await server.until(new RegExp(`${name}, 0 outfits`));
+  expect(server.output()).not.toContain('postgres:postgres');
+  expect(await stop(server)).toBe(0);
+});
 
-  test('PostgreSQL that is away is named in one sentence, without its password', async () => {
-    const DATABASE_URL = `postgresql://shop:s3cret@127.0.0.1:${await findFreePort()}/shop`;
-    const sentence =
-      /The PostgreSQL database shop on 127\.0\.0\.1:\d+ cannot be reached \(.+\): start it, or correct DATABASE_URL\./;
-    const message = await failure(run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL }));
-    expect(message).toMatch(sentence);
+test('PostgreSQL that is away is named in one sentence, without its password', async () => {
+  const DATABASE_URL = `postgresql://shop:s3cret@127.0.0.1:${await findFreePort()}/shop`;
+  const sentence =
+    /The PostgreSQL database shop on 127\.0\.0\.1:\d+ cannot be reached \(.+\): start it, or correct DATABASE_URL\./;
+  const message = await failure(run([`${dist}commands/cli.js`, 'migrate'], { DATABASE_URL }));
+  expect(message).toMatch(sentence);
 
-    const server = runServer({ DATABASE_URL });
-    const base = await baseOf(server);
-    expect(server.output()).toMatch(sentence);
-    expect(await statuses(base)).toEqual([200, 503, 503]);
-    expect(await stop(server)).toBe(0);
-    expect(message + server.output() + server.errors()).not.toContain('s3cret');
-  });
+  const server = runServer({ DATABASE_URL });
+  const base = await baseOf(server);
+  expect(server.output()).toMatch(sentence);
+  expect(await statuses(base)).toEqual([200, 503, 503]);
+  expect(await stop(server)).toBe(0);
+  expect(message + server.output() + server.errors()).not.toContain('s3cret');
 });
 
 test.each(['/proc/x', '/dev/null/x'])('a DATA_DIR that is %s is told', async (folder) => {

@@ -1,9 +1,8 @@
 // Answers of the legacy paths say since when they are deprecated, and when they end. That each does is in
 // openapi-answers.test.ts.
 import { describe, expect, test } from 'vitest';
-import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config/config.ts';
-import { useGateway } from '../support/gateway.ts';
+import { buildForTest, useGateway } from '../support/gateway.ts';
 
 const dates = { REST_DEPRECATED: '2026-11-01', REST_SUNSET: '2027-05-31T22:00:00+02:00' };
 const expected = {
@@ -58,12 +57,11 @@ describe('one of them alone', () => {
     ],
   ])('%j is said with a link below PUBLIC_URL', async (environment, headers) => {
     const PUBLIC_URL = 'https://bücher.example/shop/';
-    const app = await buildApp(readConfig({ ...environment, PUBLIC_URL }), gateway.database);
+    const app = await buildForTest(readConfig({ ...environment, PUBLIC_URL }), gateway.database);
     expect(named((await app.inject(listing)).headers)).toEqual({
       ...headers,
       link: '<https://xn--bcher-kva.example/shop/graphql>; rel="successor-version"',
     });
-    await app.close();
   });
 });
 

@@ -1,11 +1,11 @@
 // docs/legacy-paths.md: its operations as files of REST_DOCUMENTS, and the requests that it shows; and the operations of
 // CONTRIBUTING.md.
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { makeFolder } from '../support/cli/folder.ts';
 import { type TestGateway, useGateway } from '../support/gateway.ts';
 import { hrefsOf, textsOf } from '../support/http/html.ts';
 
@@ -15,8 +15,7 @@ const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) =>
 }));
 const newest = rows.toSorted((a, b) => Number(b.created - a.created) || b.id - a.id);
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-const folder = mkdtempSync(join(tmpdir(), 'outfit-rest-documents-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = makeFolder(afterAll);
 
 /** A gateway with a file of REST_DOCUMENTS, as somebody who has the package starts it. */
 function use(documents: string) {
@@ -189,10 +188,8 @@ describe('user', () => {
 
 describe('in GraphQL', () => {
   const gateway = use('');
-  const query = async (text: string) => {
-    const payload = { query: text };
-    return (await gateway.app.inject({ method: 'POST', url: '/graphql', payload })).json();
-  };
+  // biome-ignore lint/suspicious/noExplicitAny: the documents of this group give many shapes
+  const query = (text: string): Promise<any> => gateway.post(text);
   const [user = 0] = rows.map(({ userId }) => userId);
   const globalId = Buffer.from(`User:${user}`).toString('base64');
 

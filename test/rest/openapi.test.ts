@@ -1,7 +1,7 @@
 // /api/openapi.json: valid, with an example of a body that is taken, for any settings and paths.
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { parse } from 'graphql';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
 import { createChecker, type Json } from '../support/http/openapi-answers.ts';
@@ -22,74 +22,70 @@ const documentOf = async (gateway: TestGateway, headers = {}): Promise<Json> => 
 const open = (environment: Record<string, string>, options = {}) =>
   openForTest('PostgreSQL', rows, environment, options);
 
-describe('the document on PostgreSQL', () => {
-  const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
-  let document: Json;
-  let signedIn: Record<string, string>;
-  beforeAll(async () => {
-    document = await documentOf(gateway);
-    signedIn = await signIn(rows[0]?.userId);
-  });
+const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+let document: Json;
+let signedIn: Record<string, string>;
+beforeAll(async () => {
+  document = await documentOf(gateway);
+  signedIn = await signIn(rows[0]?.userId);
+});
 
-  test('the document on PostgreSQL is valid OpenAPI 3.1, and has what linters ask for', async () => {
-    expect(await new Validator().validate(document)).toEqual({ valid: true });
-    expect(document).toMatchObject({
-      openapi: '3.1.0',
-      info: { license: { identifier: 'MIT' }, contact: { name: expect.any(String) } },
-      servers: [{ url: '/' }],
+test('the document on PostgreSQL is valid OpenAPI 3.1, and has what linters ask for', async () => {
+  expect(await new Validator().validate(document)).toEqual({ valid: true });
+  expect(document).toMatchObject({
+    openapi: '3.1.0',
+    info: { license: { identifier: 'MIT' }, contact: { name: expect.any(String) } },
+    servers: [{ url: '/' }],
+  });
+  expect(Object.keys(document['paths'] ?? {})).toEqual([path, '/api/outfits/{id}/']);
+  const { get, post } = document['paths']?.[path] ?? {};
+  expect(Object.keys(document['paths']?.[path] ?? {})).toEqual(['get', 'post']);
+  const tags = ['Outfit List'];
+  const summary = 'The outfits that users have published, page by page.';
+  expect(get).toMatchObject({ operationId: 'listOutfits', tags, summary, security: [] });
+  expect(post).toMatchObject({
+    operationId: 'createOutfit',
+    tags,
+    summary: 'Publishes an outfit of the viewer.',
+    security: [{ bearer: [] }],
+  });
+});
+
+test('the document on PostgreSQL says what a page, an ordering and a body may be', () => {
+  const { parameters } = document['paths']?.[path]?.['get'] ?? {};
+  const [ordering, page] = parameters as unknown as Json[];
+  const fields = ['created', 'id', 'like_count', 'modified'];
+  const choices = fields.flatMap((field) => [field, `-${field}`]);
+  expect(ordering?.['schema']?.['enum']).toEqual(expect.arrayContaining(choices));
+  expect(ordering?.['schema']?.['enum']).toHaveLength(choices.length);
+  expect(page?.['schema']).toMatchObject({ anyOf: [{ type: 'integer' }, { const: 'last' }] });
+  const body = document['components']?.['schemas']?.['CreateOutfitBody'];
+  const creation_device = { enum: ['android', 'ios', 'web'] };
+  expect(body).toMatchObject({ required: ['image_key'], properties: { creation_device } });
+});
+
+test('the document on PostgreSQL has an example of a body that is taken, in both types', async () => {
+  const { content = {} } = document['paths']?.[path]?.['post']?.['requestBody'] ?? {};
+  expect(Object.keys(content)).toEqual(['application/json', 'application/x-www-form-urlencoded']);
+  const { properties = {} } = document['components']?.['schemas']?.['CreateOutfitBody'] ?? {};
+  const examples = Object.entries(properties).flatMap(([name, { examples }]) =>
+    examples ? [[name, examples[0]]] : [],
+  );
+  for (const type of Object.keys(content)) {
+    const given: Record<string, string> = Object.fromEntries(examples);
+    if (!type.endsWith('json')) delete given['video'];
+    const payload = type.endsWith('json') ? JSON.stringify(given) : `${new URLSearchParams(given)}`;
+    const headers = { ...signedIn, 'content-type': type };
+    const response = await gateway.app.inject({ method: 'POST', url: path, headers, payload });
+    expect(response.statusCode).toBe(201);
+    const { image_key: key, ...others } = given;
+    const image_key = `https://media.example.com/${key}`;
+    expect(response.json()).toMatchObject({
+      ...others,
+      image_key,
+      image_original_url: image_key,
     });
-    expect(Object.keys(document['paths'] ?? {})).toEqual([path, '/api/outfits/{id}/']);
-    const { get, post } = document['paths']?.[path] ?? {};
-    expect(Object.keys(document['paths']?.[path] ?? {})).toEqual(['get', 'post']);
-    const tags = ['Outfit List'];
-    const summary = 'The outfits that users have published, page by page.';
-    expect(get).toMatchObject({ operationId: 'listOutfits', tags, summary, security: [] });
-    expect(post).toMatchObject({
-      operationId: 'createOutfit',
-      tags,
-      summary: 'Publishes an outfit of the viewer.',
-      security: [{ bearer: [] }],
-    });
-  });
-
-  test('the document on PostgreSQL says what a page, an ordering and a body may be', () => {
-    const { parameters } = document['paths']?.[path]?.['get'] ?? {};
-    const [ordering, page] = parameters as unknown as Json[];
-    const fields = ['created', 'id', 'like_count', 'modified'];
-    const choices = fields.flatMap((field) => [field, `-${field}`]);
-    expect(ordering?.['schema']?.['enum']).toEqual(expect.arrayContaining(choices));
-    expect(ordering?.['schema']?.['enum']).toHaveLength(choices.length);
-    expect(page?.['schema']).toMatchObject({ anyOf: [{ type: 'integer' }, { const: 'last' }] });
-    const body = document['components']?.['schemas']?.['CreateOutfitBody'];
-    const creation_device = { enum: ['android', 'ios', 'web'] };
-    expect(body).toMatchObject({ required: ['image_key'], properties: { creation_device } });
-  });
-
-  test('the document on PostgreSQL has an example of a body that is taken, in both types', async () => {
-    const { content = {} } = document['paths']?.[path]?.['post']?.['requestBody'] ?? {};
-    expect(Object.keys(content)).toEqual(['application/json', 'application/x-www-form-urlencoded']);
-    const { properties = {} } = document['components']?.['schemas']?.['CreateOutfitBody'] ?? {};
-    const examples = Object.entries(properties).flatMap(([name, { examples }]) =>
-      examples ? [[name, examples[0]]] : [],
-    );
-    for (const type of Object.keys(content)) {
-      const given: Record<string, string> = Object.fromEntries(examples);
-      if (!type.endsWith('json')) delete given['video'];
-      const payload = type.endsWith('json')
-        ? JSON.stringify(given)
-        : `${new URLSearchParams(given)}`;
-      const headers = { ...signedIn, 'content-type': type };
-      const response = await gateway.app.inject({ method: 'POST', url: path, headers, payload });
-      expect(response.statusCode).toBe(201);
-      const { image_key: key, ...others } = given;
-      const image_key = `https://media.example.com/${key}`;
-      expect(response.json()).toMatchObject({
-        ...others,
-        image_key,
-        image_original_url: image_key,
-      });
-    }
-  });
+  }
 });
 
 test('counts as a request of its sender', async () => {

@@ -90,18 +90,6 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
     expect((await gateway.get('/api/outfits/?page=0&ordering=title')).statusCode).toBe(400);
   });
 
-  test('HEAD gives the headers of GET, without the body', async () => {
-    const headers = { host: 'shop.test', 'x-request-id': 'head-or-get' };
-    const [head, get] = await Promise.all(
-      (['HEAD', 'GET'] as const).map((method) =>
-        gateway.app.inject({ method, url: '/api/outfits/?page=2', headers }),
-      ),
-    );
-    expect({ ...head?.headers, date: '' }).toEqual({ ...get?.headers, date: '' });
-    expect(Number(head?.headers['content-length'])).toBeGreaterThan(1000);
-    expect(head?.body).toBe('');
-  });
-
   const others = ['PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND'] as string[] as 'PUT'[];
   test.each(others)('%s is not allowed, whatever its body', async (method) => {
     const headers = { 'content-type': 'text/plain' };
@@ -264,46 +252,44 @@ describe.each(databaseKinds)('the listing on %s', (kind) => {
   });
 });
 
-describe('settings of the listing', () => {
-  const gateway = useGateway('PostgreSQL', rows, {
-    PUBLIC_URL: 'https://shop.test/base/',
-    MEDIA_URL: 'https://new-media.test/m',
-    VIDEO_URL: 'https://new-video.test',
-    PAGE_SIZE: '7',
-    TRUST_PROXY: '127.0.0.1',
-  });
+const gateway = useGateway('PostgreSQL', rows, {
+  PUBLIC_URL: 'https://shop.test/base/',
+  MEDIA_URL: 'https://new-media.test/m',
+  VIDEO_URL: 'https://new-video.test',
+  PAGE_SIZE: '7',
+  TRUST_PROXY: '127.0.0.1',
+});
 
-  test('PUBLIC_URL is the base of links, whatever the Host header says', async () => {
-    const response = await gateway.get('/api/outfits/?page=2', { host: '<bad>' });
-    expect(response.json()).toMatchObject({
-      next: 'https://shop.test/base/api/outfits/?page=3',
-      previous: 'https://shop.test/base/api/outfits/?page=1',
-    });
+test('PUBLIC_URL is the base of links, whatever the Host header says', async () => {
+  const response = await gateway.get('/api/outfits/?page=2', { host: '<bad>' });
+  expect(response.json()).toMatchObject({
+    next: 'https://shop.test/base/api/outfits/?page=3',
+    previous: 'https://shop.test/base/api/outfits/?page=1',
   });
+});
 
-  test.each([
-    ['GET', '/api/outfits?page=2&a=%zz', 301, '/api/outfits/?page=2&a=%zz'],
-    ['POST', '/api/outfits', 308, '/api/outfits/'],
-    ['GET', '/api/outfits/7', 301, '/api/outfits/7/'],
-    ['GET', '/api/docs/', 301, '/api/docs'],
-    ['POST', '/graphql/?query={a}', 308, '/graphql?query={a}'],
-    ['GET', '/outfits?q=a', 301, '/outfits/?q=a'],
-    ['GET', '/users/5/', 301, '/outfits/?user=5'],
-  ] as const)('%s %s redirects below the path of PUBLIC_URL', async (method, url, status, path) => {
-    const accept = 'text/html, application/json';
-    const answer = await gateway.app.inject({ method, url, headers: { accept } });
-    expect([answer.statusCode, answer.headers.location]).toEqual([status, `/base${path}`]);
-  });
+test.each([
+  ['GET', '/api/outfits?page=2&a=%zz', 301, '/api/outfits/?page=2&a=%zz'],
+  ['POST', '/api/outfits', 308, '/api/outfits/'],
+  ['GET', '/api/outfits/7', 301, '/api/outfits/7/'],
+  ['GET', '/api/docs/', 301, '/api/docs'],
+  ['POST', '/graphql/?query={a}', 308, '/graphql?query={a}'],
+  ['GET', '/outfits?q=a', 301, '/outfits/?q=a'],
+  ['GET', '/users/5/', 301, '/outfits/?user=5'],
+] as const)('%s %s redirects below the path of PUBLIC_URL', async (method, url, status, path) => {
+  const accept = 'text/html, application/json';
+  const answer = await gateway.app.inject({ method, url, headers: { accept } });
+  expect([answer.statusCode, answer.headers.location]).toEqual([status, `/base${path}`]);
+});
 
-  test('PAGE_SIZE, MEDIA_URL and VIDEO_URL shape every answer, with no change of the data', async () => {
-    const { results } = (await gateway.get('/api/outfits/?ordering=id')).json();
-    expect(results).toHaveLength(7);
-    for (const [index, record] of results.entries()) {
-      expect(record.image_key).toBe(`https://new-media.test/m/${rows[index]?.imageKey}`);
-      const videoKey = rows[index]?.videoKey;
-      expect(record.video).toBe(videoKey ? `https://new-video.test/${videoKey}` : null);
-    }
-  });
+test('PAGE_SIZE, MEDIA_URL and VIDEO_URL shape every answer, with no change of the data', async () => {
+  const { results } = (await gateway.get('/api/outfits/?ordering=id')).json();
+  expect(results).toHaveLength(7);
+  for (const [index, record] of results.entries()) {
+    expect(record.image_key).toBe(`https://new-media.test/m/${rows[index]?.imageKey}`);
+    const videoKey = rows[index]?.videoKey;
+    expect(record.video).toBe(videoKey ? `https://new-video.test/${videoKey}` : null);
+  }
 });
 
 test('an empty list has one page', async () => {
@@ -313,11 +299,4 @@ test('an empty list has one page', async () => {
     expect(response.body).toBe('{"count":0,"next":null,"previous":null,"results":[]}');
   }
   expect((await gateway.get('/api/outfits/?page=2')).statusCode).toBe(404);
-});
-
-test('a trusted proxy names scheme and host of the links', async () => {
-  const gateway = await openForTest('PostgreSQL', rows, { TRUST_PROXY: '127.0.0.1' });
-  const forwarded = { 'x-forwarded-host': 'shop.example', 'x-forwarded-proto': 'https' };
-  const response = await gateway.get('/api/outfits/', forwarded);
-  expect(response.json().next).toBe('https://shop.example/api/outfits/?page=2');
 });

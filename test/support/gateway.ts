@@ -10,6 +10,7 @@ import { type AppOptions, buildApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { createLog } from '../../src/observability/log.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { raiseSequences, saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { makeDatabaseFolder } from './databases/database-folder.js';
@@ -91,10 +92,9 @@ export interface GraphQLErrorShape {
   readonly extensions?: { readonly code?: string };
 }
 
-/** The global id of an outfit, as GraphQL has it. */
-export function outfitId(id: number): string {
-  return Buffer.from(`Outfit:${id}`).toString('base64');
-}
+/** The global id of an outfit, as GraphQL has it; and that of a user. */
+export const outfitId = (id: number) => Buffer.from(`Outfit:${id}`).toString('base64');
+export const userId = (id: number) => Buffer.from(`User:${id}`).toString('base64');
 
 /** A migrated database of the given kind with `rows` in it, and a gateway on it. */
 export async function openGateway(
@@ -150,6 +150,24 @@ export function useGateway(...given: Parameters<typeof openGateway>): TestGatewa
   return new Proxy({} as TestGateway, {
     get: (_target, name) => opened && Reflect.get(opened, name),
   });
+}
+
+/** Another app on an open database, for the running test. */
+export async function buildForTest(...given: Parameters<typeof buildApp>) {
+  const app = await buildApp(...given);
+  onTestFinished(() => app.close());
+  return app;
+}
+
+/** The same, with metrics that have counted nothing yet and a log whose lines are kept. */
+export async function buildObserved(
+  { database, config }: Pick<TestGateway, 'database' | 'config'>,
+  level?: 'debug' | 'info',
+) {
+  const metrics = new Metrics(database);
+  const log = keepLog(level);
+  const app = await buildForTest(config, database, { metrics, logger: log.logger });
+  return { app, log, metrics: async () => (await metrics.print()).text };
 }
 
 /** A log whose lines are kept. */

@@ -4,6 +4,13 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 
+/** A folder that goes with the test, or with the file. @param atEnd `onTestFinished` or `afterAll` */
+export function makeFolder(atEnd: (remove: () => void) => void): string {
+  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-test-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
 /** For all tests of a file. */
 export function useFolder() {
   let folder = '';

@@ -100,6 +100,12 @@ export async function baseOf(server: Run): Promise<string> {
   return base;
 }
 
+/** Reads the metrics of a server with METRICS_PORT=0. */
+export async function metricsOf(server: Run): Promise<() => Promise<string>> {
+  const [, address = ''] = await server.until(/Metrics: +(http:[^\s"]+)/);
+  return async () => (await fetch(address)).text();
+}
+
 export async function stop(server: Run): Promise<number | string> {
   server.child.kill('SIGTERM');
   return server.ended;

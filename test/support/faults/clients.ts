@@ -68,25 +68,21 @@ export interface Outcome {
   readonly answers: Answer[];
   /** Answers that broke off after their first byte. */
   broken: number;
-  /** Requests that got not a byte. */
-  unanswered: number;
 }
 
 /**
  * Keeps `clients` connections busy with one request at a time until `signal` is aborted, or the
  * server does not listen any more. A connection that the server closes after an answer is opened again.
- * @param pause milliseconds between an answer and the next request
  */
 export async function keepBusy(
   address: Address,
   clients: number,
   path: string,
   signal: AbortSignal,
-  pause = 0,
 ): Promise<Outcome> {
-  const outcome: Outcome = { answers: [], broken: 0, unanswered: 0 };
+  const outcome: Outcome = { answers: [], broken: 0 };
   const visit = async () => {
-    while (!signal.aborted && (await useConnection(address, path, signal, outcome, pause))) {}
+    while (!signal.aborted && (await useConnection(address, path, signal, outcome))) {}
   };
   await Promise.all(Array.from({ length: clients }, visit));
   return outcome;
@@ -98,7 +94,6 @@ function useConnection(
   path: string,
   signal: AbortSignal,
   outcome: Outcome,
-  pause: number,
 ): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ ...address, noDelay: true });
@@ -124,15 +119,13 @@ function useConnection(
       const milliseconds = performance.now() - sentAt;
       outcome.answers.push({ status: Number(head.slice(9, 12)), head, milliseconds });
       if (/connection: close/i.test(head)) return;
-      if (pause > 0) setTimeout(send, pause);
-      else send();
+      send();
     });
     socket.on('error', (error: NodeJS.ErrnoException) => {
       refused = error.code === 'ECONNREFUSED';
     });
     socket.on('close', () => {
       if (waiting && received) outcome.broken += 1;
-      else if (waiting) outcome.unanswered += 1;
       resolve(!refused);
     });
   });

@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import type { Address } from '../faults/clients.ts';
 import { portOf } from './listen.ts';
 
 /** The statuses of all answers in it. */
@@ -14,20 +15,21 @@ export const statusesIn = (answer: string) =>
  */
 export async function sendRaw(app: FastifyInstance, ...parts: string[]): Promise<string> {
   if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' });
-  return new Promise((settle, reject) => {
+  return sendBytes({ port: portOf(app.server), host: '127.0.0.1' }, ...parts);
+}
+
+/** The same to an address. */
+export const sendBytes = (address: Address, ...parts: string[]) =>
+  new Promise<string>((settle, reject) => {
     let answer = '';
-    const socket = connect(
-      { port: portOf(app.server), host: '127.0.0.1', noDelay: true },
-      async () => {
-        for (const part of parts) {
-          socket.write(part, 'latin1');
-          await setImmediate();
-        }
-      },
-    );
+    const socket = connect({ ...address, noDelay: true }, async () => {
+      for (const part of parts) {
+        socket.write(part, 'latin1');
+        await setImmediate();
+      }
+    });
     socket.setEncoding('utf8').on('data', (chunk) => {
       answer += chunk;
     });
     socket.on('error', reject).on('close', () => settle(answer));
   });
-}

@@ -28,7 +28,6 @@ export type Fault =
   | 'closing early'
   | 'cut short'
   | 'errors'
-  | 'redirect'
   | 'gzip'
   | 'no JSON';
 
@@ -217,10 +216,6 @@ export async function startLegacyService(
       previous: page > 1 ? link(page - 1) : null,
       results,
     };
-    if (fault === 'redirect' && isSecond && !url.searchParams.has('again')) {
-      url.searchParams.set('again', '');
-      return send(response, 302, { Location: url.href }, '');
-    }
     if (fault === 'no JSON' && isSecond) return send(response, 200, allow, '<html></html>');
     return sendJson(response, 200, allow, envelope);
   }
