@@ -8,8 +8,12 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { type Attached, createAdmission, createWriteGuard } from './admission/admission.ts';
-import { admitBodies } from './admission/bodies.ts';
+import {
+  type Attached,
+  admitBodies,
+  createAdmission,
+  createWriteGuard,
+} from './admission/admission.ts';
 import { ConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
 import { Credentials, keepCookieAnswersPrivate } from './admission/credentials.ts';
 import { createRateLimiter } from './admission/rate-limit.ts';
@@ -24,9 +28,14 @@ import { LiveAnswers } from './graphql/live/live.ts';
 import { LiveStreams } from './graphql/live/live-stream.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
-import { prefixLocations, requireHost } from './http/base-url.ts';
+import {
+  createTrust,
+  decorateClient,
+  prefixLocations,
+  requireHost,
+  warnOfUnknownProxy,
+} from './http/addresses.ts';
 import { corsHeaders, enableCors } from './http/cors.ts';
-import { createTrust, decorateClient, warnOfUnknownProxy } from './http/forwarded.ts';
 import {
   appendVary,
   createRequestIds,

@@ -2,8 +2,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setMaxListeners } from 'node:events';
 import { HttpError, timedOut } from '../errors.ts';
+import type { Origin } from './connection/lane.ts';
 import { httpErrorFor } from './errors.ts';
-import type { Origin } from './fair-queue.ts';
 import type { DependencyTracker, Source } from './read.ts';
 
 /** A request that waits for a task. Its signal may be created lazily. */

@@ -1,5 +1,5 @@
 // Turns on the processor: work on many objects is done in slices, between which others have their turn.
-import { FairQueue, type Origin } from './fair-queue.ts';
+import { FairQueue, type Origin } from './connection/lane.ts';
 import { currentTask } from './task.ts';
 
 /** Fields of results between two turns of the event loop: a millisecond or two. */

@@ -3,9 +3,9 @@
 import { hash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLParams } from 'graphql-yoga';
-import { memoizeHeader, preferredType, prefersHtml } from '../http/content-negotiation.ts';
 import { rawQuery, unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody } from '../http/json.ts';
+import { memoizeHeader, preferredType, prefersHtml } from '../http/representation.ts';
 import { type AnswerType, answerTypes } from './encoding.ts';
 import { methodNotAllowed, notAcceptable, unsupportedEncoding, unsupportedType } from './errors.ts';
 

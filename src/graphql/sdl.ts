@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import type { Admit } from '../admission/admission.ts';
-import { requireHost } from '../http/base-url.ts';
+import { requireHost } from '../http/addresses.ts';
 import { type Representable, sendRepresentation } from '../http/representation.ts';
 import { methodNotAllowed } from './errors.ts';
 import { isRead } from './request.ts';

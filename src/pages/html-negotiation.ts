@@ -1,10 +1,10 @@
 // HTML for requests that prefer it: negotiation of the request, and headers of the answer.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { prefersHtml } from '../http/content-negotiation.ts';
 import { appendVary } from '../http/headers.ts';
 import {
   codedTag,
   matchesIfNoneMatch,
+  prefersHtml,
   type Representable,
   selectAtOnce,
 } from '../http/representation.ts';

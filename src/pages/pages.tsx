@@ -3,7 +3,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type GraphQLSchema, getOperationAST, print, separateOperations } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { readBaseUrl } from '../http/base-url.ts';
+import { readBaseUrl } from '../http/addresses.ts';
 import { rawQuery, requestIdHeader } from '../http/headers.ts';
 import { entityTag } from '../http/representation.ts';
 import { serveRoutes } from '../rest/adapter.ts';

@@ -3,11 +3,10 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
-import { readBaseUrl } from '../http/base-url.ts';
-import { acceptsJson } from '../http/content-negotiation.ts';
+import { readBaseUrl } from '../http/addresses.ts';
 import { announceDeprecation, type DeprecationConfig } from '../http/deprecation.ts';
 import { rawQuery } from '../http/headers.ts';
-import { sendRepresentation } from '../http/representation.ts';
+import { acceptsJson, sendRepresentation } from '../http/representation.ts';
 import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
 import { describeRecord } from './describe.ts';
 import {

@@ -138,8 +138,9 @@ test('the address and port of a client are told apart, wherever clients are coun
   }
   // Longer than any chain of proxies, and cut.
   expect(await statusFor(`203.0.113.3, ${'10.0.0.1,'.repeat(1_500)}10.0.0.1`)).toBe(200);
-  expect(lines()).toEqual([]);
+  // A slow machine logs slow answers too.
+  const peers = () => lines().filter(({ msg }) => /TRUST_PROXY does not name/.test(String(msg)));
+  expect(peers()).toEqual([]);
   for (const peer of ['192.0.2.1', '192.0.2.2']) await statusFor('203.0.113.4', peer);
-  const msg = expect.stringContaining('TRUST_PROXY does not name');
-  expect(lines()).toMatchObject([{ level: 'warn', peer: '192.0.2.1', msg }]);
+  expect(peers()).toMatchObject([{ level: 'warn', peer: '192.0.2.1' }]);
 });

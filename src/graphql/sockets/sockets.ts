@@ -8,7 +8,7 @@ import { type Admissible, type Admit, RequestCaller } from '../../admission/admi
 import { isFromTrustedOrigin, type OriginConfig } from '../../admission/credentials.ts';
 import type { HttpError } from '../../errors.ts';
 import { bytesOfHead, type Place, Places, shareOfHeap } from '../../http/places.ts';
-import { routeHandshakes } from '../../http/server/upgrades.ts';
+import { routeHandshakes } from '../../http/server/server.ts';
 import type { Answered, ObserveAnswer } from '../../observability/log.ts';
 import { type EncodedAnswer, encodingOf, eventType } from '../encoding.ts';
 import type { Engine } from '../engine/engine.ts';

@@ -1,24 +1,27 @@
-// The HTTP server: timeouts of slow clients, methods, expectations, listening.
+// The HTTP server: timeouts of slow clients, methods, expectations, listening, and WebSocket handshakes (RFC 9110 §7.8).
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import {
   createServer as createHttpServer,
+  type IncomingMessage,
   METHODS,
   type RequestListener,
   type Server,
-  type ServerResponse,
+  ServerResponse,
 } from 'node:http';
 import {
   type AddressInfo,
   connect,
   createServer as createTcpServer,
   isIPv6,
+  type Socket,
   type Server as TcpServer,
 } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { hasBody } from '../headers.ts';
 import { readBehind, watchDescriptors } from './connections.ts';
+import { afterPipelined } from './unreadable-requests.ts';
 
 /** Milliseconds. Without timeouts, slow clients would hold connections for good. */
 const timeouts = {
@@ -162,4 +165,62 @@ export async function checkAddress({ host, port }: Address): Promise<number> {
 export function urlOf(host: string, port: number): string {
   const shown = /^(::1?|127\.0\.0\.1|0\.0\.0\.0)$/.test(host) ? 'localhost' : host;
   return `http://${isIPv6(shown) ? `[${shown}]` : shown}:${port}`;
+}
+
+export function asksForWebSocket({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>) {
+  return method === 'GET' && /^websocket$/i.test(headers.upgrade ?? '');
+}
+
+/**
+ * Routes handshakes at `path` as requests, so that all hooks see them, and returns their connections. Others are plain
+ * requests: Node gives a listener all upgrades, and Java's client sends `Upgrade: h2c` with bodies.
+ */
+export function routeHandshakes(app: FastifyInstance, path: string) {
+  /** The connection of each handshake, and the bytes that have followed it. */
+  const upgrades = new WeakMap<IncomingMessage, { socket: Socket; head: Buffer }>();
+  /** Connections whose request is parsed again. */
+  const parsedAgain = new WeakSet<Socket>();
+  const onError = () => {};
+  app.server.prependListener('request', ({ socket }) => parsedAgain.delete(socket));
+  app.server.on('upgrade', (request, stream, head) => {
+    const socket = stream as Socket;
+    socket.on('error', onError);
+    afterPipelined(socket, () => {
+      // HTTP/1.0 has no upgrade.
+      const isHandshake = asksForWebSocket(request) && request.httpVersion !== '1.0';
+      if (!isHandshake || request.url?.split('?', 1)[0] !== path) {
+        // Never twice: a request that stays an upgrade would be parsed for ever.
+        if (parsedAgain.has(socket)) {
+          app.server.emit('clientError', new Error('still an upgrade'), socket);
+          return;
+        }
+        parsedAgain.add(socket);
+        // The next request of this connection may be an upgrade, too.
+        socket.off('error', onError);
+        socket.unshift(Buffer.concat([encodeWithoutUpgrade(request), head]));
+        app.server.emit('connection', socket);
+        return;
+      }
+      upgrades.set(request, { socket, head });
+      const response = new ServerResponse(request);
+      response.shouldKeepAlive = false;
+      response.assignSocket(socket);
+      response.once('finish', () => socket.destroySoon());
+      app.routing(request, response);
+    });
+  });
+  return upgrades;
+}
+
+/** The header lines that make an upgrade of a request with `Upgrade`: the parser of Node takes both for one. */
+const connectionName = /^(?:proxy-)?connection$/i;
+
+function encodeWithoutUpgrade({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
+  let text = `${method} ${url} HTTP/${httpVersion}\r\n`;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
+    const kept = connectionName.test(name) ? value.replace(/upgrade/gi, 'x-upgrade') : value;
+    text += `${name}: ${kept}\r\n`;
+  }
+  return Buffer.from(`${text}\r\n`, 'latin1');
 }

@@ -1,7 +1,7 @@
 // GET /api/openapi.json: the OpenAPI document of the REST paths.
 
 import type { FastifyInstance } from 'fastify';
-import { readBaseUrl } from '../../http/base-url.ts';
+import { readBaseUrl } from '../../http/addresses.ts';
 import { announceDeprecation } from '../../http/deprecation.ts';
 import { encodeJson } from '../../http/json.ts';
 import { type Representable, sendRepresentation } from '../../http/representation.ts';

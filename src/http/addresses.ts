@@ -1,9 +1,11 @@
-// Address, host and scheme of the client: of the connection, or as the proxies that TRUST_PROXY names have seen them.
+// Addresses of a request: those of its client, of the connection or as the proxies that TRUST_PROXY names have seen them, and
+// the base URL of this service, for links.
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { bareAddress } from './client-address.ts';
-import { targetSchemes } from './headers.ts';
+import ipaddr from 'ipaddr.js';
+import { invalidHost } from '../errors.ts';
+import { isRepeated, targetSchemes } from './headers.ts';
 
 type IsTrusted = (address: string) => boolean;
 
@@ -88,4 +90,58 @@ export function warnOfUnknownProxy(app: FastifyInstance, isTrusted: IsTrusted): 
     }
     done();
   });
+}
+
+const hostPattern = /^([a-z0-9.-]+|\[[a-f0-9:.]+\])(:\d+)?$/;
+
+/** @throws HttpError 400 for a repeated Host, and for none in HTTP/1.1 */
+export function requireHost(request: FastifyRequest): void {
+  if (request.host === '' || isRepeated(request, 'host')) throw invalidHost();
+}
+
+/**
+ * Base of links: `publicUrl`, or the scheme and host of the request.
+ * @throws HttpError 400 for an invalid, repeated or missing Host
+ */
+export function readBaseUrl(request: FastifyRequest, publicUrl: string | undefined): string {
+  requireHost(request);
+  if (publicUrl !== undefined) return publicUrl;
+  const { host, protocol } = request;
+  // Host names are case-insensitive; links keep the spelling of the request.
+  if (!hostPattern.test(host.toLowerCase())) throw invalidHost();
+  return `${protocol}://${host}`;
+}
+
+/** Puts the path of PUBLIC_URL before the path of each `Location`, so that redirects need not know it. */
+export function prefixLocations(app: FastifyInstance, publicUrl: string | undefined): void {
+  const prefix = publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/$/, '');
+  if (prefix === '') return;
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    const location = reply.getHeader('location')?.toString();
+    if (location?.startsWith('/')) reply.header('location', `${prefix}${location}`);
+    done(null, payload);
+  });
+}
+
+/** An address without the port, brackets and quotes with which some proxies write it; other text as it is. */
+export function bareAddress(text: string): string {
+  const address = text.trim().replace(/^"([^"]*)"$/, '$1');
+  const [, ipv6, ipv4] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d*)?$/.exec(address) ?? [];
+  return ipv6 ?? ipv4 ?? address;
+}
+
+/**
+ * Groups an IPv4 address, IPv4-mapped IPv6 included, by itself, and an IPv6 address by its /64 prefix, which one
+ * subscriber has. All other text, as a proxy may send it, is one group.
+ * @see https://www.rfc-editor.org/rfc/rfc6177
+ */
+export function groupAddress(address: string): string {
+  // Checked first: ipaddr.js accepts 1.2.3 and 0x7f.1 as IPv4. URL normalizes: ipaddr.js takes ::1.2.3.4 for mapped.
+  if (isIP(address) === 4) return address;
+  if (isIP(address) === 0) return 'unknown';
+  const { hostname } = new URL(`http://[${address.replace(/%.*/, '')}]`);
+  const parsed = ipaddr.process(hostname.slice(1, -1));
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
+  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${network.join(':')}::/64`;
 }
