@@ -21,11 +21,11 @@ import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
 import type { Replicas } from './database/standby/replicas.ts';
 import { ContextFactory } from './graphql/context.ts';
-import { DocumentStore } from './graphql/documents.ts';
-import { AnswerCache } from './graphql/engine/answer-cache.ts';
-import { Engine, type EngineOptions } from './graphql/engine/engine.ts';
+import { Engine, type EngineOptions } from './graphql/engine.ts';
 import { LiveAnswers } from './graphql/live/live.ts';
 import { LiveStreams } from './graphql/live/live-stream.ts';
+import { AnswerCache } from './graphql/plugins/answer-cache.ts';
+import { DocumentStore } from './graphql/plugins/stored-documents.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
 import {

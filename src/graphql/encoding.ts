@@ -1,14 +1,16 @@
 // Results as bytes, in the types of GraphQL over HTTP.
-import type { ExecutionResult } from 'graphql';
+import { type ExecutionResult, GraphQLError } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
+import type { HttpError } from '../errors.ts';
 import type { Representable } from '../http/representation.ts';
-import type { Answer } from './engine/answer-cache.ts';
+import type { Answer } from './plugins/answer-cache.ts';
 
 export const answerTypes = ['application/json', 'application/graphql-response+json'] as const;
 export type AnswerType = (typeof answerTypes)[number];
 /** The type of answers within events and messages. */
 export const eventType: AnswerType = 'application/graphql-response+json';
 
+/** The answer to an operation, or one of those of a live query. */
 export interface EncodedAnswer extends Answer, Representable {
   readonly status: number;
   readonly shareable: boolean;
@@ -16,6 +18,8 @@ export interface EncodedAnswer extends Answer, Representable {
   readonly isShared: boolean;
   /** Whether nothing was executed: the document or its variables are wrong, say. */
   readonly isRefusal: boolean;
+  /** As an event, by the format of the stream: encoded once for all who read it. */
+  events?: Map<object, Buffer>;
 }
 
 /** How the result of an operation becomes an answer. */
@@ -30,22 +34,31 @@ export interface Encoding<Value extends Answer = Answer> {
 export function encodingOf(type: AnswerType, key: string): Encoding<EncodedAnswer> {
   return {
     key: `${type} ${key}`,
-    toAnswer: (result, isShared) => {
-      const encoded = encodeResult(result, type);
-      const shareable = isShared && result.errors === undefined;
-      const isRefusal = result.data === undefined;
-      // Includes its compressed representations.
-      return { ...encoded, size: 2 * encoded.body.length, shareable, isShared, isRefusal };
-    },
+    toAnswer: (result, isShared) => encode(result, type, isShared),
   };
 }
 
-/** By yoga, which implements the status of errors for each media type (GraphQL over HTTP §6.4). */
-export function encodeResult(result: ExecutionResult, type: AnswerType) {
+/** What an operation is refused for, as its answer within events and messages. */
+export function refusalOf({ message, code }: HttpError): EncodedAnswer {
+  return encode(
+    { errors: [new GraphQLError(message, { extensions: { code } })] },
+    eventType,
+    false,
+  );
+}
+
+/** By Yoga, which implements the status of errors for each media type (GraphQL over HTTP §6.4). */
+function encode(result: ExecutionResult, type: AnswerType, isShared: boolean): EncodedAnswer {
   const response: unknown = processRegularResult(result as never, fetchApi, type);
-  const { body, init } = response as PlainResponse;
-  const { status, headers } = init;
-  return { status, contentType: headers['Content-Type'], body: Buffer.from(body) };
+  const { body: text, init } = response as PlainResponse;
+  const body = Buffer.from(text);
+  return {
+    ...{ body, status: init.status, contentType: init.headers['Content-Type'], isShared },
+    // Includes its compressed representations, or its events.
+    size: 2 * body.length,
+    shareable: isShared && result.errors === undefined,
+    isRefusal: result.data === undefined,
+  };
 }
 
 /** Replaces `Response`: body as text, without a stream. */

@@ -31,6 +31,17 @@ const refusedOperation = (status: number, code: string, message: string) =>
 export const overLimit = (code: LimitCode, message: string) =>
   new GraphQLError(message, { extensions: { code, http: { spec: false, status: 400 } } });
 
+/** Undefined: within the limit. */
+export function exceeded(code: LimitCode, found: number, max: number, things: string) {
+  if (found <= max) return undefined;
+  const verb = code === 'QUERY_TOO_COSTLY' ? 'can give' : 'has';
+  const count = Number.isFinite(found) ? found : 'countless';
+  return overLimit(
+    code,
+    `The document ${verb} ${count} ${things}, but at most ${max} are allowed.`,
+  );
+}
+
 const transports = (hasSockets: boolean) =>
   `Accept: text/event-stream or Accept: multipart/mixed;subscriptionSpec=1.0${hasSockets ? ', or over a WebSocket with the subprotocol graphql-transport-ws' : ''}.`;
 

@@ -4,20 +4,23 @@ import { hash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLParams } from 'graphql-yoga';
 import { rawQuery, unsupportedEncodingOf } from '../http/headers.ts';
-import { decodeBody } from '../http/json.ts';
+import { decodeBody, isObject, readJson } from '../http/json.ts';
 import { memoizeHeader, preferredType, prefersHtml } from '../http/representation.ts';
 import { type AnswerType, answerTypes } from './encoding.ts';
-import { methodNotAllowed, notAcceptable, unsupportedEncoding, unsupportedType } from './errors.ts';
+import {
+  badRequest,
+  methodNotAllowed,
+  notAcceptable,
+  unsupportedEncoding,
+  unsupportedType,
+} from './errors.ts';
 
 export const allow = 'GET, HEAD, POST, OPTIONS';
 
-/** The text of a request, which Yoga parses, or its parameters. */
-export type Sent =
-  | { readonly method: 'GET' | 'POST'; readonly text: string }
-  | { readonly params: GraphQLParams };
-
 export interface GraphQLRequest {
-  readonly sent: Sent;
+  readonly method: 'GET' | 'POST';
+  /** @throws HttpError 400 */
+  readonly readParams: () => GraphQLParams;
   readonly answerType: AnswerType;
   readonly events: AcceptedEvents | undefined;
   /** Names everything that the answer depends on, but its type. */
@@ -35,7 +38,7 @@ const maxKeyLength = 4_096;
 
 /**
  * A body must be JSON: a page of another origin cannot send it without a CORS preflight (CSRF protection), as it could
- * send the other types that Yoga parses.
+ * send the other types of forms.
  * @throws HttpError 405, 406, 415 or 400, in this order
  */
 export function readRequest(request: FastifyRequest): GraphQLRequest {
@@ -48,8 +51,9 @@ export function readRequest(request: FastifyRequest): GraphQLRequest {
   const answerType = accepted.type ?? (events && 'application/json');
   if (!answerType) throw notAcceptable();
   const text = method === 'GET' ? rawQuery(request) : bodyOf(request);
+  const readParams = () => (method === 'GET' ? readQueryString(text) : readObject(text));
   // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
-  return { sent: { method, text }, answerType, events, key: keyOf(`${method} ${text}`) };
+  return { method, readParams, answerType, events, key: keyOf(`${method} ${text}`) };
 }
 
 /** Names a request in the cache by its text. */
@@ -107,4 +111,27 @@ function bodyOf({ headers, body }: FastifyRequest): string {
   if (encoding) throw unsupportedEncoding(encoding);
   // A parser may ignore a byte order mark. @see https://www.rfc-editor.org/rfc/rfc8259#section-8.1
   return decodeBody(body).replace(/^\ufeff/, '');
+}
+
+function readObject(text: string): GraphQLParams {
+  const body = readJson(text, 'The body');
+  if (isObject(body) && !Array.isArray(body)) return body;
+  throw badRequest('The body must be one object: batches are not supported.');
+}
+
+const parameterNames = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
+
+/** Ignores parameters of others, such as those that trackers add to links. */
+function readQueryString(text: string): GraphQLParams {
+  const parameters: Record<string, unknown> = {};
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (!parameterNames.includes(name)) continue;
+    if (Object.hasOwn(parameters, name)) {
+      throw badRequest(`The parameter ${name} is there more than once.`);
+    }
+    const isJson = name === 'variables' || name === 'extensions';
+    parameters[name] =
+      value && isJson ? readJson(value, `The parameter ${name}`) : value || undefined;
+  }
+  return parameters;
 }

@@ -10,9 +10,13 @@ import { rawQuery } from '../http/headers.ts';
 import { bytesOfHead } from '../http/places.ts';
 import { sendRepresentation } from '../http/representation.ts';
 import { asksForWebSocket } from '../http/server/server.ts';
-import { type AnswerType, type EncodedAnswer, encodingOf, eventType } from './encoding.ts';
-import type { Reading } from './engine/answer-cache.ts';
-import type { LimitConfig } from './engine/limits.ts';
+import {
+  type AnswerType,
+  type EncodedAnswer,
+  encodingOf,
+  eventType,
+  refusalOf,
+} from './encoding.ts';
 import {
   badRequest,
   toHttpError,
@@ -21,18 +25,10 @@ import {
   unsupportedType,
 } from './errors.ts';
 import { formats, sendEvents } from './live/formats.ts';
-import { LiveAnswer } from './live/live-answer.ts';
 import type { LiveStreams } from './live/live-stream.ts';
-import { Run } from './operation.ts';
-import {
-  type AcceptedEvents,
-  allow,
-  chooseType,
-  type GraphQLRequest,
-  isRead,
-  prefersPage,
-  readRequest,
-} from './request.ts';
+import type { LimitConfig } from './plugins/cost.ts';
+import { allow, chooseType, isRead, prefersPage, readRequest } from './request.ts';
+import { Run } from './run.ts';
 import { serveSdl } from './sdl.ts';
 import type { SocketOptions, Sockets } from './sockets/sockets.ts';
 
@@ -105,64 +101,46 @@ class GraphQLEndpoint {
     if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
       return sendPage(request, reply);
     }
-    const asked = readRequest(request);
-    if (asked.events) return this.#answerWithEvents(request, reply, asked, asked.events);
-    const run = new Run(encodingOf(asked.answerType, asked.key), new RequestCaller(request));
-    return this.#send(request, reply, await this.#serve(request, asked, run));
-  }
-
-  async #serve(
-    request: FastifyRequest,
-    { sent }: GraphQLRequest,
-    run: Run,
-  ): Promise<Reading<EncodedAnswer>> {
-    try {
-      return await this.options.engine.serve(run, sent);
-    } finally {
-      request.operationName = run.operationName;
-    }
-  }
-
-  #send(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    { answer, cost }: Reading<EncodedAnswer>,
-  ): Promise<FastifyReply> {
-    const { config } = this.options;
-    // For GraphiQL, which asks for it by a header.
-    if (cost && config.graphiql && request.headers['graphql-cost']) {
-      reply.header('GraphQL-Cost', `${cost.objects};max=${config.graphqlMaxCost}`);
-    }
-    const compresses = config.compression !== 'off';
-    return sendRepresentation(request, reply.code(answer.status), answer, compresses);
+    return this.#answer(request, reply);
   }
 
   /** A subscription with a stream; another operation too, with its single result, if the client prefers events. */
-  async #answerWithEvents(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    asked: GraphQLRequest,
-    { type, isPreferred }: AcceptedEvents,
-  ): Promise<FastifyReply> {
-    const format = formats[type];
+  async #answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { config, engine, live } = this.options;
+    const { method, readParams, answerType, events, key } = readRequest(request);
+    const format = events && formats[events.type];
+    const isPreferred = events?.isPreferred ?? false;
     const caller = new RequestCaller(request);
-    const run = new Run(encodingOf(isPreferred ? eventType : asked.answerType, asked.key), caller);
-    run.openLive = (operation, variables) => {
-      // Nothing of the request is kept as long as the stream but its head.
-      request.body = undefined;
-      const bytes = bytesOfHead(request.raw);
-      return this.options.live.open(operation, variables, caller, format.transport, bytes);
-    };
+    const run = new Run(encodingOf(isPreferred ? eventType : answerType, key), caller);
+    if (format) {
+      run.openLive = (operation, variables) => {
+        // Nothing of the request is kept as long as the stream but its head.
+        request.body = undefined;
+        const bytes = bytesOfHead(request.raw);
+        return live.open(operation, variables, caller, format.transport, bytes);
+      };
+    }
     try {
-      const reading = await this.#serve(request, asked, run);
-      if (run.answers) return sendEvents(request, reply, format, run.answers);
-      if (!isPreferred) return this.#send(request, reply, reading);
-      return sendEvents(request, reply, format, LiveAnswer.of(reading.answer, true));
+      const serving = engine.serve<EncodedAnswer>(run, method, readParams);
+      // Before the answer is sent, and counted.
+      const { answer, cost } = await serving.finally(() => {
+        request.operationName = run.operationName;
+      });
+      if (format && (run.answers || isPreferred)) {
+        return sendEvents(request, reply, format, run.answers ?? answer);
+      }
+      // For GraphiQL, which asks for it by a header.
+      if (cost && config.graphiql && request.headers['graphql-cost']) {
+        reply.header('GraphQL-Cost', `${cost.objects};max=${config.graphqlMaxCost}`);
+      }
+      const compresses = config.compression !== 'off';
+      return await sendRepresentation(request, reply.code(answer.status), answer, compresses);
     } catch (error) {
       // What an operation is refused for is its result, so that clients do not repeat it.
-      const refused = isPreferred && !run.operation?.isLive && run.operation && httpErrorFor(error);
+      const isResult = format && isPreferred && run.operation && !run.operation.isLive;
+      const refused = isResult && httpErrorFor(error);
       if (!refused || refused.status >= 500) throw error;
-      return sendEvents(request, reply, format, LiveAnswer.refusal(refused));
+      return sendEvents(request, reply, format, refusalOf(refused));
     }
   }
 }

@@ -5,8 +5,9 @@ import { type GraphQLSchema, Kind } from 'graphql';
 import { z } from 'zod';
 import { ConfigError } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
-import { sha256Id, type TrustedDocuments } from './documents.ts';
-import { findExcessOf, type LimitConfig, parseWithin, validateWithin } from './engine/limits.ts';
+import { findExcessOf, type LimitConfig } from './plugins/cost.ts';
+import { parseWithin, validateWithin } from './plugins/document-limits.ts';
+import { sha256Id, type TrustedDocuments } from './plugins/stored-documents.ts';
 
 /** `{ id: text }`, as of Relay's compiler and of the client preset of GraphQL Code Generator. */
 const textsById = z.record(z.string(), z.string());

@@ -2,20 +2,17 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import type { DocumentStore } from './documents.ts';
-import type { LimitConfig } from './engine/limits.ts';
-import { Operations } from './engine/operations.ts';
-import type { OperationContext } from './operation.ts';
+import { Operations } from './operations.ts';
 import { type AnswerCacheOptions, useAnswerCache } from './plugins/answer-cache.ts';
-import { useAnswers } from './plugins/answers.ts';
 import { useCompiledQueries } from './plugins/compiled-queries.ts';
-import { useCost } from './plugins/cost.ts';
+import { type LimitConfig, useCost } from './plugins/cost.ts';
 import { useDocumentLimits } from './plugins/document-limits.ts';
 import { useLiveQueries } from './plugins/live-queries.ts';
 import { maskError, useMaskedResults } from './plugins/masked-errors.ts';
 import { useMetrics } from './plugins/metrics.ts';
-import { useStoredDocuments } from './plugins/stored-documents.ts';
+import { type DocumentStore, useStoredDocuments } from './plugins/stored-documents.ts';
 import { useTurns } from './plugins/turns.ts';
+import type { OperationContext } from './run.ts';
 
 export interface PipelineOptions extends AnswerCacheOptions {
   readonly schema: GraphQLSchema;
@@ -46,7 +43,6 @@ export function createPipeline(options: PipelineOptions) {
       useMaskedResults(operations),
       useAnswerCache(options, operations),
       useLiveQueries(operations, options.hasSockets),
-      useAnswers(options.startTask),
       ...plugins,
     ],
     // Fastify has these.

@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import type { OperationCaller } from '../admission/admission.ts';
 import { cut } from '../errors.ts';
-import type { Engine } from '../graphql/engine/engine.ts';
+import type { Engine } from '../graphql/engine.ts';
 import { readForm } from '../http/form.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, InputError, readJson } from '../http/json.ts';

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { ContextFactory } from '../../src/graphql/context.ts';
-import { compileQuery } from '../../src/graphql/engine/compiled-query.ts';
+import { compileQuery } from '../../src/graphql/plugins/compiled-queries.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { textOf } from '../support/databases/statements.ts';
 import { openForTest, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';

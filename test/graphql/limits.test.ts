@@ -447,10 +447,10 @@ describe('the words for what is wrong', () => {
   const query = '{ outfits { count } }';
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
   const variables = `{"query":"{__typename}","variables":{"a":${deep.slice(200_000, -200_000)}}}`;
-  // The words of Yoga, but for what it does not check.
-  const invalid = 'POST body sent invalid JSON.';
-  const noBatch = 'Batching is not supported.';
-  const noObject = (given: string) => `POST body is expected to be object but received ${given}`;
+  // The words of Yoga for what is in a body.
+  const invalid = 'The body is not valid JSON.';
+  const tooDeep = 'The body is nested deeper than 32 levels.';
+  const noObject = 'The body must be one object: batches are not supported.';
   const must = (name: string, kind: string, given: string) =>
     `Expected "${name}" param to be ${kind}, but given ${given}.`;
   const noOperation = 'Could not determine what operation to execute.';
@@ -458,13 +458,13 @@ describe('the words for what is wrong', () => {
   test.each<[string, string | Buffer, string]>([
     ['no JSON', '{"query":', invalid],
     ['an open end', '['.repeat(1_000_000), invalid],
-    ['nothing', '', invalid],
+    ['nothing', '', 'The body is empty.'],
     ['bad bytes', Buffer.from('7b22ff227d', 'hex'), 'The body is not valid UTF-8.'],
-    ['deep nesting', deep, noBatch],
-    ['deep variables', variables, 'The body is nested deeper than 32 levels.'],
-    ['a batch', `[{"query":"${query}"}]`, noBatch],
-    ['a text', '"x"', noObject('string')],
-    ['null', 'null', noObject('null')],
+    ['deep nesting', deep, tooDeep],
+    ['deep variables', variables, tooDeep],
+    ['a batch', `[{"query":"${query}"}]`, noObject],
+    ['a text', '"x"', noObject],
+    ['null', 'null', noObject],
     ['no query', '{"variables":{}}', 'The parameter query is missing.'],
     ['a list as query', '{"query":[]}', must('query', 'a string', 'array')],
     ['an operation 1', '{"query":"{a}","operationName":1}', noOperation],

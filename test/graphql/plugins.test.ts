@@ -3,7 +3,7 @@ import { useDisableIntrospection } from '@envelop/disable-introspection';
 import { useExtendContext, usePayloadFormatter } from 'graphql-yoga';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import type { EngineOptions } from '../../src/graphql/engine/engine.ts';
+import type { EngineOptions } from '../../src/graphql/engine.ts';
 import { useGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
 import { postGraphql } from '../support/http/graphql.ts';

@@ -2,8 +2,8 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { disconnectHalfClosed } from '../../http/server/connections.ts';
-import { LiveAnswer } from './live-answer.ts';
-import type { LiveStream, Transport } from './live-stream.ts';
+import type { EncodedAnswer } from '../encoding.ts';
+import { expired, LiveStream, type Transport } from './live-stream.ts';
 
 export interface EventFormat {
   readonly contentType: string;
@@ -11,8 +11,8 @@ export interface EventFormat {
   /** Before the first event. */
   readonly start: Buffer;
   readonly heartbeat: Buffer;
-  /** With the end of the stream behind the last one. */
-  encode(answer: LiveAnswer): Buffer;
+  /** @param isLast whether the end of the stream follows */
+  encode(answer: EncodedAnswer, isLast: boolean): Buffer;
 }
 
 /**
@@ -25,7 +25,7 @@ const serverSentEvents: EventFormat = {
   transport: 'sse',
   start: Buffer.alloc(0),
   heartbeat: Buffer.from(':\n\n'),
-  encode: ({ body, isLast }) =>
+  encode: ({ body }, isLast) =>
     wrap('event: next\ndata: ', body, `\n\n${isLast ? 'event: complete\ndata: \n\n' : ''}`),
 };
 
@@ -39,11 +39,11 @@ const multipart: EventFormat = {
   transport: 'multipart',
   start: Buffer.from('--graphql'),
   heartbeat: Buffer.from(`${partHead()}{}\r\n--graphql`),
-  encode(answer) {
-    const { body, isLast } = answer;
+  encode(answer, isLast) {
+    const { body } = answer;
     const end = `\r\n--graphql${isLast ? '--\r\n' : ''}`;
     // The error of the stream itself, not of a result.
-    return answer === LiveAnswer.expired
+    return answer === expired
       ? wrap(`${partHead()}{"payload":null,`, body.subarray(1), end)
       : wrap(`${partHead()}{"payload":`, body, `}${end}`);
   },
@@ -67,11 +67,11 @@ export function sendEvents(
   request: FastifyRequest,
   reply: FastifyReply,
   format: EventFormat,
-  answers: LiveStream | LiveAnswer,
+  answers: LiveStream | EncodedAnswer,
 ): FastifyReply {
   reply.headers(streamHeaders).header('Content-Type', format.contentType);
-  if (answers instanceof LiveAnswer) {
-    return reply.send(Buffer.concat([format.start, answers.eventIn(format)]));
+  if (!(answers instanceof LiveStream)) {
+    return reply.send(Buffer.concat([format.start, format.encode(answers, true)]));
   }
   request.streamedAfter = reply.elapsedTime;
   answers.onClose(disconnectHalfClosed(request.raw.socket));
@@ -83,6 +83,14 @@ const streamHeaders = {
   // Turns off the buffer of nginx.
   'X-Accel-Buffering': 'no',
 };
+
+/** Encoded once for all who read it. */
+function eventOf(answer: EncodedAnswer, format: EventFormat): Buffer {
+  answer.events ??= new Map();
+  const event = answer.events.get(format) ?? format.encode(answer, answer.isRefusal);
+  answer.events.set(format, event);
+  return event;
+}
 
 function toReadable(stream: LiveStream, format: EventFormat): Readable {
   let { start } = format;
@@ -96,7 +104,7 @@ function toReadable(stream: LiveStream, format: EventFormat): Readable {
       const { value } = await stream.next();
       isWaiting = false;
       heartbeat.refresh();
-      const event = value?.eventIn(format) ?? null;
+      const event = value ? eventOf(value, format) : null;
       this.push(event && start.length > 0 ? Buffer.concat([start, event]) : event);
       start = Buffer.alloc(0);
     },

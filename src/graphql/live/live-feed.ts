@@ -4,10 +4,9 @@ import type { Viewer } from '../../admission/viewer.ts';
 import { type ChangeLog, type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import { HttpError } from '../../errors.ts';
 import type { EncodedAnswer } from '../encoding.ts';
-import type { Reading } from '../engine/answer-cache.ts';
-import type { Operation } from '../engine/operations.ts';
-import type { Execution } from '../operation.ts';
-import { LiveAnswer } from './live-answer.ts';
+import type { Operation } from '../operations.ts';
+import type { Reading } from '../plugins/answer-cache.ts';
+import type { Execution } from '../run.ts';
 
 export interface LiveExecution extends Omit<Execution<EncodedAnswer>, 'operation'> {
   readonly operation: () => Operation;
@@ -17,7 +16,7 @@ export interface Subscriber {
   readonly viewer: Viewer | undefined;
   readonly sender: string;
   /** @param kept bytes that its feed keeps */
-  readonly onAnswer: (answer: LiveAnswer, kept: number) => void;
+  readonly onAnswer: (answer: EncodedAnswer, kept: number) => void;
   readonly onFailure: (error: unknown) => void;
   hasAnswer: boolean;
   /** Number of its first reading: one that began before it subscribed may lack a commit that it must see. */
@@ -118,9 +117,8 @@ export class LiveFeed {
         { ...this.execution, operation: this.execution.operation() },
         caller,
       );
-      const { dependencies, isExpensive } = reading;
-      if (this.isShared && !reading.answer.isShared) throw new PersonalAnswerError();
-      const answer = LiveAnswer.of(reading.answer);
+      const { answer, dependencies, isExpensive } = reading;
+      if (this.isShared && !answer.isShared) throw new PersonalAnswerError();
       this.#version = version;
       this.#dependencies = dependencies;
       if (isExpensive) this.#pause(this.expensivePause);

@@ -1,9 +1,17 @@
 // Live answers of one reader each: the newest one at its pace, as long as its credential is valid; and how many there are.
 
 import type { Lease } from '../../admission/viewer.ts';
-import { type HttpError, timedOut, tooManyStreams, unavailable } from '../../errors.ts';
+import { HttpError, invalidToken, timedOut, tooManyStreams, unavailable } from '../../errors.ts';
 import { Places, shareOfHeap } from '../../http/places.ts';
-import { LiveAnswer } from './live-answer.ts';
+import { entityTag } from '../../http/representation.ts';
+import { type EncodedAnswer, refusalOf } from '../encoding.ts';
+
+/** The token has expired: clients subscribe again with a new one. */
+export const expired = refusalOf(
+  new HttpError(401, invalidToken().code, 'The token has expired: ask again with a new one.'),
+);
+/** Another client needs its place. */
+const evicted = refusalOf(tooManyStreams());
 
 const tickInterval = 1_000;
 
@@ -21,15 +29,15 @@ export interface StreamOptions {
 }
 
 /** It keeps the newest answer only, so a slow reader skips the others. Ends without a last one where it is cut. */
-export class LiveStream implements AsyncIterableIterator<LiveAnswer, undefined> {
-  #newest: LiveAnswer | undefined;
+export class LiveStream implements AsyncIterableIterator<EncodedAnswer, undefined> {
+  #newest: EncodedAnswer | undefined;
   /** Of the last answer that was taken. */
   #tag: string | undefined;
   /** Bytes that are being sent. */
   #sending = 0;
   #kept = 0;
   /** Follows the newest one. */
-  #last: LiveAnswer | undefined;
+  #last: EncodedAnswer | undefined;
   #isEnding = false;
   #isClosed = false;
   /** The reader, while it waits. */
@@ -60,16 +68,17 @@ export class LiveStream implements AsyncIterableIterator<LiveAnswer, undefined> 
    * For the reader as soon as it is ready, unless it equals the last one.
    * @param kept bytes that are kept for the next one
    */
-  offer(answer: LiveAnswer, kept = 0): void {
+  offer(answer: EncodedAnswer, kept = 0): void {
     if (this.#isEnding) return;
     this.#kept = kept;
-    this.#newest = answer.tag === this.#tag ? undefined : answer;
-    this.#isEnding = answer.isLast;
+    this.#newest = tagOf(answer) === this.#tag ? undefined : answer;
+    // Behind variables that are invalid, say, nothing follows.
+    this.#isEnding = answer.isRefusal;
     this.#notify();
   }
 
   /** Without a last answer, clients see a broken connection, and reconnect. */
-  end(last?: LiveAnswer): void {
+  end(last?: EncodedAnswer): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
     this.#last = last;
@@ -78,7 +87,7 @@ export class LiveStream implements AsyncIterableIterator<LiveAnswer, undefined> 
   }
 
   /** Ends it now for that reason; a reader that is not ready is disconnected. */
-  abandon(reason: HttpError, last?: LiveAnswer): void {
+  abandon(reason: HttpError, last?: EncodedAnswer): void {
     if (this.#wake) this.end(last);
     else this.destroy(reason);
   }
@@ -99,7 +108,7 @@ export class LiveStream implements AsyncIterableIterator<LiveAnswer, undefined> 
   }
 
   /** For its one reader, which has sent what it took before. */
-  async next(): Promise<IteratorResult<LiveAnswer, undefined>> {
+  async next(): Promise<IteratorResult<EncodedAnswer, undefined>> {
     this.#sending = 0;
     this.#count();
     while (!this.#newest && !this.#isEnding) {
@@ -115,13 +124,13 @@ export class LiveStream implements AsyncIterableIterator<LiveAnswer, undefined> 
     }
     if (value === this.#last) this.#last = undefined;
     this.#newest = undefined;
-    this.#tag = value.tag;
+    this.#tag = tagOf(value);
     this.#sending = value.body.length;
     this.#count();
     return { done: false, value };
   }
 
-  async return(): Promise<IteratorResult<LiveAnswer, undefined>> {
+  async return(): Promise<IteratorResult<EncodedAnswer, undefined>> {
     this.destroy();
     return { done: true, value: undefined };
   }
@@ -142,7 +151,7 @@ export class LiveStream implements AsyncIterableIterator<LiveAnswer, undefined> 
     const { expiresAt = Number.POSITIVE_INFINITY, renewal } = this.#lease;
     if (expiresAt > now) return;
     this.#renewingSince ??= now;
-    if (!renewal) this.end(LiveAnswer.expired);
+    if (!renewal) this.end(expired);
     else if (now < this.#renewingSince + renewal.grace) void this.#renew(renewal.renew);
     // Clients reconnect, and get the error as the answer.
     else this.end();
@@ -155,13 +164,19 @@ export class LiveStream implements AsyncIterableIterator<LiveAnswer, undefined> 
       const lease = await renew();
       this.#renewingSince = undefined;
       if (lease) this.#lease = lease;
-      else this.end(LiveAnswer.expired);
+      else this.end(expired);
     } catch {
       // Retried by the next tick.
     } finally {
       this.#isRenewing = false;
     }
   }
+}
+
+/** Equal for equal answers. */
+function tagOf(answer: EncodedAnswer): string {
+  answer.tag ??= entityTag(answer.body);
+  return answer.tag;
 }
 
 export class LiveStreams {
@@ -186,7 +201,7 @@ export class LiveStreams {
   /** @throws HttpError 503 while all places or bytes are taken, and during shutdown */
   add(options: StreamOptions): LiveStream {
     if (this.#isClosed) throw unavailable();
-    const evict = () => stream.abandon(tooManyStreams(), LiveAnswer.evicted);
+    const evict = () => stream.abandon(tooManyStreams(), evicted);
     const place = this.#places.take(options.sender, options.bytes, evict);
     if (!place) throw tooManyStreams();
     const stream = new LiveStream(options, place);

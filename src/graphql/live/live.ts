@@ -7,8 +7,8 @@ import type { StateSource } from '../../database/changes/snapshots.ts';
 import { Lane } from '../../database/connection/lane.ts';
 import { httpErrorFor } from '../../database/errors.ts';
 import { encodingOf, eventType } from '../encoding.ts';
-import type { Engine } from '../engine/engine.ts';
-import type { Operation } from '../engine/operations.ts';
+import type { Engine } from '../engine.ts';
+import type { Operation } from '../operations.ts';
 import {
   type LiveExecution,
   LiveFeed,

@@ -1,14 +1,18 @@
-// Executes a query once for all viewers if it can be shared, and keeps its answer until a commit invalidates it.
+// Executes a query once for all viewers if it can be shared, and keeps its answer until a commit invalidates one of its
+// dependencies. Concurrent reads are coalesced.
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
+import { LRUCache } from 'lru-cache';
 import type { GuardWrite } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
-import type { DatabaseState } from '../../database/changes/snapshots.ts';
+import { type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
+import type { DatabaseState, StateSource } from '../../database/changes/snapshots.ts';
 import type { ReadAt } from '../../database/standby/replicas.ts';
-import { currentTask, type StartTask } from '../../database/task.ts';
+import { type Caller, currentTask, type SharedTask, type StartTask } from '../../database/task.ts';
+import { HttpError } from '../../errors.ts';
 import type { Context, ContextFactory } from '../context.ts';
-import type { Answer, AnswerCache, Executed } from '../engine/answer-cache.ts';
-import type { Operation, Operations } from '../engine/operations.ts';
-import type { OperationPlugin, Run } from '../operation.ts';
+import type { Operation, Operations } from '../operations.ts';
+import type { OperationPlugin, Run } from '../run.ts';
+import type { Cost } from './cost.ts';
 
 export interface AnswerCacheOptions {
   readonly cache: AnswerCache;
@@ -48,7 +52,7 @@ export function useAnswerCache(
 }
 
 /** Names that Yoga and this gateway give to the context of an operation. */
-const known = new Set(['run', 'request', 'params', 'waitUntil']);
+const known = new Set(['run', 'request', 'params']);
 
 /** What other plugins have added to the context, for resolvers. */
 function addedTo(context: object): Record<string, unknown> {
@@ -134,5 +138,258 @@ class Reader {
       operationName: this.operation.name,
       cost: this.run.cost,
     };
+  }
+}
+
+export interface Answer {
+  /** Bytes, for the limit of the cache. */
+  readonly size: number;
+  /** Whether other callers may get it: neither an error nor specific to one viewer. */
+  readonly shareable: boolean;
+}
+
+/** An answer with its cache dependencies. */
+export interface Reading<Value extends Answer> {
+  readonly answer: Value;
+  /** Undefined: every commit invalidates it. */
+  readonly dependencies: Dependencies | undefined;
+  /** Whether reading it took the lane of expensive statements. */
+  readonly isExpensive: boolean;
+  /** For the metrics and the log. */
+  readonly operationName: string | undefined;
+  readonly cost: Cost | undefined;
+}
+
+/** What was read just now: its result is not kept, as the answer has its bytes. */
+export interface Executed<Value extends Answer> extends Reading<Value> {
+  readonly result: ExecutionResult;
+}
+
+interface Entry {
+  readonly reading: Reading<Answer>;
+  /** The latest version of the database at which it was valid. */
+  version: number;
+}
+
+/** Outcome of a lookup; `shared`: coalesced with the read of another caller. */
+type Lookup = 'hit' | 'miss' | 'shared';
+
+export interface Found<Value extends Answer> {
+  readonly reading?: Reading<Value>;
+  readonly state?: DatabaseState | undefined;
+}
+
+/** Reads an answer at this state of the database or a later one; undefined: the state is unknown. */
+type Read<Value extends Answer> = (state: DatabaseState | undefined) => Promise<Executed<Value>>;
+
+/** Reads of one key: the one that runs, and the one that will follow it. */
+interface PendingReads {
+  /** Never rejects. */
+  running?: Promise<void> | undefined;
+  next?: SharedTask<Executed<Answer>> | undefined;
+  latest?: Executed<Answer>;
+}
+
+/**
+ * Never stale: each call validates its answer against a snapshot of the database that is taken after the call, and so
+ * contains what was committed before it.
+ */
+export class AnswerCache {
+  hits = 0;
+  misses = 0;
+  /** Entries that a lookup found invalidated. */
+  invalidated = 0;
+  /** Times that the whole cache was cleared, because the change log was truncated. */
+  cleared = 0;
+  readonly #entries: LRUCache<string, Entry> | undefined;
+  readonly #pending = new Map<string, PendingReads>();
+  /** The state of the database at the latest snapshot; undefined: unknown. */
+  #state: DatabaseState | undefined;
+  /** When that snapshot was requested, by `performance.now()`. */
+  #stateAt = Number.NEGATIVE_INFINITY;
+  /** The snapshot under way, and its result, processed once for all callers that wait for it. */
+  #snapshot:
+    | { readonly taken: Promise<unknown>; readonly state: Promise<DatabaseState | undefined> }
+    | undefined;
+  /** The version at which the cache was cleared last. */
+  #clearedAt = 0;
+  /**
+   * @param maxAge milliseconds by which an answer may be stale for callers that allow it
+   * @param readsNeedState whether reads need the state of the database even when the cache is off: to choose a standby
+   */
+  constructor(
+    private readonly snapshots: StateSource,
+    private readonly startTask: StartTask,
+    maxBytes: number,
+    private readonly maxAge = 0,
+    private readonly readsNeedState = false,
+    private readonly onLookup?: (outcome: Lookup) => void,
+  ) {
+    if (maxBytes > 0) this.#entries = new LRUCache({ maxSize: maxBytes });
+  }
+
+  get bytes(): number {
+    return this.#entries?.calculatedSize ?? 0;
+  }
+
+  /**
+   * What is cached and still valid; and the state of the database, if it was taken to decide that.
+   * @param allowsStale whether the answer may be stale by `maxAge`
+   * @throws HttpError 503 on timeout
+   */
+  async find<Value extends Answer>(key: string, allowsStale = false): Promise<Found<Value>> {
+    if (!this.#entries?.has(key)) return {};
+    const state = await this.#stateFor(allowsStale);
+    const reading = state && this.#findValid(key);
+    if (!reading) return { state };
+    this.hits += 1;
+    this.onLookup?.('hit');
+    return { reading: reading as Reading<Value> };
+  }
+
+  /**
+   * Reads what `find` has not found, together with others who ask for it.
+   * @param fields that the read executes at most
+   * @throws the error of the read; HttpError 503 on timeout
+   */
+  async read<Value extends Answer>(
+    key: string,
+    read: Read<Value>,
+    caller: Caller,
+    found: Found<Value>,
+    allowsStale = false,
+    fields = 0,
+  ): Promise<Executed<Value>> {
+    const state = found.state ?? (await this.#stateFor(allowsStale));
+    if (!this.#entries || !state) {
+      return this.startTask(() => read(state), caller.sender, undefined, fields).wait(caller);
+    }
+    this.misses += 1;
+    return this.#coalesce(key, read, caller, fields).wait(caller) as Promise<Executed<Value>>;
+  }
+
+  delete(key: string): void {
+    this.#entries?.delete(key);
+  }
+
+  /** The state of the database for a read that is not cached. @throws HttpError 503 on timeout */
+  async currentState(): Promise<DatabaseState | undefined> {
+    return this.readsNeedState ? this.#takeSnapshot() : undefined;
+  }
+
+  #stateFor(allowsStale: boolean): Promise<DatabaseState | undefined> | DatabaseState | undefined {
+    if (!this.#entries && !this.readsNeedState) return undefined;
+    const age = performance.now() - this.#stateAt;
+    if (!allowsStale || !this.#state || age > this.maxAge) return this.#takeSnapshot();
+    // Refreshed ahead of expiry, so that no request waits for it.
+    if (age > this.maxAge / 2) this.#takeSnapshot().catch(() => {});
+    return this.#state;
+  }
+
+  /** Joins the next read that has not begun: one that has may miss what was committed before this call. */
+  #coalesce(
+    key: string,
+    read: Read<Answer>,
+    { sender }: Caller,
+    fields: number,
+  ): SharedTask<Executed<Answer>> {
+    const pending = this.#pending.get(key) ?? {};
+    if (pending.next && !pending.next.isStopped) {
+      this.onLookup?.('shared');
+      return pending.next;
+    }
+    this.onLookup?.('miss');
+    this.#pending.set(key, pending);
+    const work = () => {
+      pending.next = undefined;
+      return this.#read(key, read, pending);
+    };
+    const next = this.startTask(work, sender, pending.running, fields);
+    pending.next = next;
+    next.onEnd(() => {
+      if (pending.next === next) pending.next = undefined;
+      this.#dropIdle(key, pending);
+    });
+    return next;
+  }
+
+  #read(key: string, read: Read<Answer>, pending: PendingReads): Promise<Executed<Answer>> {
+    const before = this.#state;
+    // The previous read began late enough.
+    if (pending.latest && this.#findValid(key)) return Promise.resolve(pending.latest);
+    const reading = read(before);
+    pending.running = reading
+      .then((value) => {
+        pending.latest = value;
+        this.#store(key, value, before);
+      })
+      .catch(() => {})
+      .finally(() => {
+        pending.running = undefined;
+        this.#dropIdle(key, pending);
+      });
+    return reading;
+  }
+
+  #dropIdle(key: string, pending: PendingReads): void {
+    if (!pending.running && !pending.next && this.#pending.get(key) === pending) {
+      this.#pending.delete(key);
+    }
+  }
+
+  #findValid(key: string): Reading<Answer> | undefined {
+    const entry = this.#entries?.get(key);
+    if (!entry) return undefined;
+    const { changes } = this.snapshots;
+    if (changes.isInvalidated(entry.reading.dependencies, entry.version)) {
+      this.#entries?.delete(key);
+      this.invalidated += 1;
+      return undefined;
+    }
+    entry.version = changes.current;
+    return entry.reading;
+  }
+
+  /** @param before the state before the read: every later change is checked, whether or not the read has seen it */
+  #store(key: string, reading: Reading<Answer>, before: DatabaseState | undefined): void {
+    const { changes } = this.snapshots;
+    const { answer, dependencies, isExpensive, operationName, cost } = reading;
+    if (!answer.shareable || !before || changes.isInvalidated(dependencies, before.version)) return;
+    const size = answer.size + key.length + sizeOf(dependencies);
+    const kept = { answer, dependencies, isExpensive, operationName, cost };
+    this.#entries?.set(key, { reading: kept, version: changes.current }, { size });
+  }
+
+  /** Undefined when the state is unknown. @throws HttpError 503 on timeout */
+  #takeSnapshot(): Promise<DatabaseState | undefined> {
+    const taken = this.snapshots.next();
+    if (this.#snapshot?.taken !== taken) {
+      const sentAt = performance.now();
+      const state = taken.then(
+        (found) => this.#setState(found, sentAt),
+        (error) => {
+          if (error instanceof HttpError) throw error;
+          return this.#setState(undefined, sentAt);
+        },
+      );
+      this.#snapshot = { taken, state };
+    }
+    return this.#snapshot.state;
+  }
+
+  #setState(state: DatabaseState | undefined, sentAt: number): DatabaseState | undefined {
+    this.#state = state;
+    this.#stateAt = sentAt;
+    this.#clearTruncated();
+    return state;
+  }
+
+  /** Clears the cache when every entry is invalid, because the change log was truncated. */
+  #clearTruncated(): void {
+    const { current, oldestKnown } = this.snapshots.changes;
+    if (oldestKnown !== current || this.#clearedAt === current) return;
+    this.#clearedAt = current;
+    if (this.#entries?.size) this.cleared += 1;
+    this.#entries?.clear();
   }
 }

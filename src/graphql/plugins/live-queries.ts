@@ -1,8 +1,8 @@
 // A subscription is a live query: its answers are an async iterable, of which each reader takes the newest.
 import type { ExecutionResult } from 'graphql';
-import type { Operations } from '../engine/operations.ts';
 import { subscriptionNeedsStream } from '../errors.ts';
-import type { OperationPlugin } from '../operation.ts';
+import type { Operations } from '../operations.ts';
+import type { OperationPlugin } from '../run.ts';
 
 /** @param hasSockets whether WebSockets are on, which the error of a request for a single answer names */
 export function useLiveQueries(operations: Operations, hasSockets: boolean): OperationPlugin {

@@ -4,9 +4,9 @@ import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql'
 import { maskError as maskUnexpected } from 'graphql-yoga';
 import { httpErrorFor } from '../../database/errors.ts';
 import { HttpError } from '../../errors.ts';
-import type { Operations } from '../engine/operations.ts';
 import { invalidArgument } from '../errors.ts';
-import type { OperationPlugin } from '../operation.ts';
+import type { Operations } from '../operations.ts';
+import type { OperationPlugin } from '../run.ts';
 
 export function useMaskedResults(operations: Operations): OperationPlugin {
   return {

@@ -1,7 +1,7 @@
 // Names the operation, for the metrics, the log and traces.
 import type { ExecutionArgs } from 'graphql';
-import type { Operations } from '../engine/operations.ts';
-import type { OperationContext, OperationPlugin } from '../operation.ts';
+import type { Operations } from '../operations.ts';
+import type { OperationContext, OperationPlugin } from '../run.ts';
 
 export function useMetrics(operations: Operations): OperationPlugin {
   const name = ({ args, context }: { args: ExecutionArgs; context: OperationContext }) => {

@@ -1,9 +1,15 @@
-// Documents by an id or a hash (trusted documents, automatic persisted queries), and the safelist; for GET in the address.
+// Documents by an id (trusted documents) or a hash (automatic persisted queries, APQ), and the safelist.
+import { createHash } from 'node:crypto';
 import type { GraphQLParams } from 'graphql-yoga';
-import { isDeeper, maxLevels, readJson } from '../../http/json.ts';
-import type { DocumentReference, DocumentStore } from '../documents.ts';
-import { badRequest } from '../errors.ts';
-import type { OperationContext, OperationPlugin } from '../operation.ts';
+import { LRUCache } from 'lru-cache';
+import {
+  badRequest,
+  documentMismatch,
+  documentNotFound,
+  documentNotTrusted,
+  persistedQueryNotFound,
+} from '../errors.ts';
+import type { OperationContext, OperationPlugin } from '../run.ts';
 
 /** Characters of an id or a hash of a document. */
 const maxIdLength = 1_000;
@@ -14,13 +20,7 @@ export function useStoredDocuments(store: DocumentStore): OperationPlugin {
     if (run.reference) store.register(run.reference);
   };
   return {
-    onRequestParse({ request, setRequestParser }) {
-      if (request.method === 'GET') setRequestParser(({ url }) => readQueryString(url));
-    },
     onParams({ params, setParams, context: { run } }) {
-      if (isDeeper(params, maxLevels)) {
-        throw badRequest(`The body is nested deeper than ${maxLevels} levels.`);
-      }
       const { query, operationName, variables, extensions } = params;
       // Yoga has the error of a wrong type.
       if (typeof (query ?? '') !== 'string') return;
@@ -32,23 +32,6 @@ export function useStoredDocuments(store: DocumentStore): OperationPlugin {
     onExecute: register,
     onSubscribe: register,
   };
-}
-
-const parameterNames = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
-
-/** Ignores parameters of others, such as those that trackers add to links. */
-function readQueryString(url: string): GraphQLParams {
-  const parameters: Record<string, unknown> = {};
-  for (const [name, value] of new URL(url).searchParams) {
-    if (!parameterNames.includes(name)) continue;
-    if (Object.hasOwn(parameters, name)) {
-      throw badRequest(`The parameter ${name} is there more than once.`);
-    }
-    const isJson = name === 'variables' || name === 'extensions';
-    parameters[name] =
-      value && isJson ? readJson(value, `The parameter ${name}`) : value || undefined;
-  }
-  return parameters;
 }
 
 function readReference({ query, ...others }: GraphQLParams): DocumentReference {
@@ -92,4 +75,67 @@ const upTo = `of at most ${maxIdLength} characters`;
 
 function isId(value: unknown): value is string {
   return typeof value === 'string' && value.length <= maxIdLength;
+}
+
+/** How a request refers to its document: by `query`, `name`, or both. */
+export interface DocumentReference {
+  readonly query: string | undefined;
+  /** An id or a hash; `isAutomatic` (APQ): the client sends the text when the hash is unknown. */
+  readonly name: { readonly id: string; readonly isAutomatic: boolean } | undefined;
+}
+
+export type TrustedDocuments = ReadonlyMap<string, string>;
+
+/** Bytes of the registered texts at most: thousands of documents of an app. */
+const maxBytes = 8_388_608;
+/** A longer text is executed but not registered: few documents within the limits are longer. */
+const maxBytesOfText = 65_536;
+
+/** Trusted documents, and those that clients registered with this process: another process asks for the text again. */
+export class DocumentStore {
+  readonly #trustedTexts: ReadonlySet<string> | undefined;
+  readonly #registered = new LRUCache<string, string>({
+    maxSize: maxBytes,
+    maxEntrySize: maxBytesOfText,
+    // Two bytes for each character, and the hash.
+    sizeCalculation: (text, id) => 2 * (text.length + id.length),
+  });
+
+  constructor(
+    private readonly trusted: TrustedDocuments | undefined,
+    trustedOnly: boolean,
+  ) {
+    if (trustedOnly) this.#trustedTexts = new Set(trusted?.values());
+  }
+
+  /** @throws HttpError 400 for an unknown id, 403 for a document that is not trusted, 200 for an unknown hash (APQ) */
+  textOf({ query, name }: DocumentReference): string {
+    const stored = name && (this.#findTrusted(name.id) ?? this.#registered.get(name.id));
+    const text = query ?? stored;
+    if (text === undefined) {
+      if (!name) throw badRequest('The parameter query is missing.');
+      if (this.#trustedTexts) throw documentNotTrusted();
+      throw name.isAutomatic ? persistedQueryNotFound() : documentNotFound(name.id);
+    }
+    if (name && text !== stored && name.id !== sha256Id(text)) {
+      const isWrong = stored !== undefined || name.id.startsWith('sha256:');
+      throw isWrong ? documentMismatch(name.id) : documentNotFound(name.id);
+    }
+    if (this.#trustedTexts && !this.#trustedTexts.has(text)) throw documentNotTrusted();
+    return text;
+  }
+
+  register({ query, name }: DocumentReference): void {
+    if (!name || query === undefined || this.#trustedTexts || this.#findTrusted(name.id)) return;
+    this.#registered.set(name.id, query);
+  }
+
+  /** By an id of the manifest, or by the hash, which is an id too. */
+  #findTrusted(id: string): string | undefined {
+    return this.trusted?.get(id) ?? this.trusted?.get(id.replace(/^sha256:/, ''));
+  }
+}
+
+export function sha256Id(text: string): string {
+  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }

@@ -2,8 +2,8 @@
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { currentTask } from '../../database/task.ts';
 import { takeTurn } from '../../database/turns.ts';
-import type { Operations } from '../engine/operations.ts';
-import type { OperationPlugin } from '../operation.ts';
+import type { Operations } from '../operations.ts';
+import type { OperationPlugin } from '../run.ts';
 
 /** Fields that parsing and validating a document takes about as long as. */
 const parsing = 200;

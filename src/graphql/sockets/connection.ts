@@ -7,8 +7,8 @@ import type { WebSocket } from 'ws';
 import type { HttpError } from '../../errors.ts';
 import { isObject, readJson } from '../../http/json.ts';
 import type { Place } from '../../http/places.ts';
-import { LiveAnswer } from '../live/live-answer.ts';
-import type { LiveStream } from '../live/live-stream.ts';
+import type { EncodedAnswer } from '../encoding.ts';
+import { expired, LiveStream } from '../live/live-stream.ts';
 import { readParameters } from './parameters.ts';
 
 /** Milliseconds: to `connection_init`, without a frame, then a ping is sent; without one at all; without an operation. */
@@ -26,13 +26,13 @@ export interface Endpoint {
   /** @param parameters of `connection_init` @throws HttpError */
   connect(parameters: IncomingHttpHeaders): Promise<void>;
   /** The answers to a live query, or the single one to another operation. @throws HttpError 401 */
-  answer(params: GraphQLParams, signal: AbortSignal): Promise<LiveStream | LiveAnswer>;
+  answer(params: GraphQLParams, signal: AbortSignal): Promise<LiveStream | EncodedAnswer>;
   fail(error: unknown): void;
 }
 
 /** What an operation is refused for: `error` instead of `next`. */
 class Refusal extends GraphQLError {
-  constructor(readonly answer: LiveAnswer) {
+  constructor(readonly answer: EncodedAnswer) {
     super('');
   }
 }
@@ -182,7 +182,7 @@ export class SocketConnection {
   /** An answer is encoded once for all who read it: graphql-ws writes null, and `send` its bytes. */
   payloadOf(answer: unknown): object {
     const toJSON = () => {
-      this.#body = (answer as LiveAnswer).body;
+      this.#body = (answer as EncodedAnswer).body;
       return null;
     };
     return { toJSON };
@@ -283,13 +283,13 @@ export class SocketConnection {
     for (const name of Object.keys(payload)) Reflect.deleteProperty(payload, name);
     try {
       const answers = await this.endpoint.answer(params, signal);
-      const isSingle = answers instanceof LiveAnswer;
-      if (isSingle && answers.isRefusal) return [new Refusal(answers)];
-      const contextValue = isSingle ? answers : this.#follow(context, id, answers, signal);
+      const isLive = answers instanceof LiveStream;
+      if (!isLive && answers.isRefusal) return [new Refusal(answers)];
+      const contextValue = isLive ? this.#follow(context, id, answers, signal) : answers;
       return { document: executed, contextValue } as unknown as ExecutionArgs;
     } catch (error) {
       this.#refuse(error as HttpError);
-      return [new Refusal(LiveAnswer.expired)];
+      return [new Refusal(expired)];
     } finally {
       this.#release(operation);
     }
@@ -300,9 +300,9 @@ export class SocketConnection {
     id: string,
     answers: LiveStream,
     signal: AbortSignal,
-  ): AsyncGenerator<LiveAnswer> {
+  ): AsyncGenerator<EncodedAnswer> {
     for await (const answer of answers) {
-      if (answer === LiveAnswer.expired) this.close(CloseCode.Forbidden);
+      if (answer === expired) this.close(CloseCode.Forbidden);
       else if (answer.isRefusal) throw new Refusal(answer);
       else yield answer;
     }

@@ -10,14 +10,13 @@ import type { HttpError } from '../../errors.ts';
 import { bytesOfHead, type Place, Places, shareOfHeap } from '../../http/places.ts';
 import { routeHandshakes } from '../../http/server/server.ts';
 import type { Answered, ObserveAnswer } from '../../observability/log.ts';
-import { type EncodedAnswer, encodingOf, eventType } from '../encoding.ts';
-import type { Engine } from '../engine/engine.ts';
+import { type EncodedAnswer, encodingOf, eventType, refusalOf } from '../encoding.ts';
+import type { Engine } from '../engine.ts';
 import { originNotAllowed, toHttpError, tooManySockets, transportNotAvailable } from '../errors.ts';
 import { type LiveAnswers, writeCanonical } from '../live/live.ts';
-import { LiveAnswer } from '../live/live-answer.ts';
 import type { LiveStream } from '../live/live-stream.ts';
-import { Run } from '../operation.ts';
 import { keyOf } from '../request.ts';
+import { Run } from '../run.ts';
 import { type Endpoint, SocketConnection } from './connection.ts';
 
 const tickInterval = 5_000;
@@ -149,7 +148,7 @@ export class Sockets {
     request: SocketRequest,
     params: GraphQLParams,
     place: Place,
-  ): Promise<LiveStream | LiveAnswer> {
+  ): Promise<LiveStream | EncodedAnswer> {
     const begun = performance.now();
     try {
       await this.#admit(request, place);
@@ -157,7 +156,7 @@ export class Sockets {
       const refused = error as HttpError;
       // The credential of a connection is fixed.
       if (refused.status === 401) throw refused;
-      return LiveAnswer.refusal(refused);
+      return refusalOf(refused);
     }
     const { engine, live } = this.options;
     const caller = new RequestCaller(request);
@@ -166,12 +165,12 @@ export class Sockets {
     run.openLive = (operation, variables) => live.open(operation, variables, caller, 'ws');
     let status = 200;
     try {
-      const { answer } = await engine.serve<EncodedAnswer>(run, { params });
-      return run.answers ?? LiveAnswer.of(answer, true);
+      const { answer } = await engine.serve<EncodedAnswer>(run, 'POST', () => params);
+      return run.answers ?? answer;
     } catch (error) {
       const refused = toHttpError(this.app, request.log, error);
       status = refused.status;
-      return LiveAnswer.refusal(refused);
+      return refusalOf(refused);
     } finally {
       request.operationName = run.operationName;
       this.#observe(request, status, begun);

@@ -5,8 +5,8 @@ import { maxRows } from '../../outfits/lists/statements.ts';
 import { formatCursor, type Ordering, parseCursor, type SortKey } from '../../outfits/ordering.ts';
 import { builder, DateTime } from '../builder.ts';
 import type { Context } from '../context.ts';
-import type { CostConfig, CountItems } from '../engine/cost.ts';
 import { badUserInput } from '../errors.ts';
+import type { CostConfig, CountItems } from '../plugins/cost.ts';
 import { searchTooShort } from './outfit-arguments.ts';
 
 /** One less than a statement may read: one row more shows whether there is a next page. */

@@ -7,7 +7,7 @@ import type { OutfitRow } from '../../outfits/row.ts';
 import type { Visibility } from '../../outfits/visibility.ts';
 import { builder } from '../builder.ts';
 import { type Context, visibleLikes } from '../context.ts';
-import type { WeighFilter } from '../engine/cost.ts';
+import type { WeighFilter } from '../plugins/cost.ts';
 import { countItems, defineConnection, resolveConnection } from './connection.ts';
 import { Outfit } from './outfit.ts';
 import { filterOf, isTooShort, listArguments, orderingOf } from './outfit-arguments.ts';

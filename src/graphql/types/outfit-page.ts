@@ -9,8 +9,8 @@ import {
 } from '../../outfits/lists/list.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import type { CountItems, WeighFilter } from '../engine/cost.ts';
 import { badUserInput, pageNotFound } from '../errors.ts';
+import type { CountItems, WeighFilter } from '../plugins/cost.ts';
 import { Outfit } from './outfit.ts';
 import {
   filterOf,

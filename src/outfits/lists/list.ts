@@ -233,7 +233,7 @@ function groupBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key):
 /** Weights by cost of reading a filtered list: see filters.md. */
 const weights = { bounded: 0, unbounded: 1, several: 2, scan: 4 };
 
-/** The weight of a list; the total of a document is limited (`filterWeight` of graphql/engine/limits.ts). */
+/** The weight of a list; the total of a document is limited (`filterWeight` of graphql/plugins/cost.ts). */
 export function weightOf(filter: OutfitFilter, { field }: Ordering): number {
   // `private: false` is no filter, but the list of public outfits.
   const { private: isPrivate, ...others } = filter;

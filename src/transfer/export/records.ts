@@ -9,7 +9,7 @@ import {
   type ExportOutfitsQueryVariables,
 } from '../../generated/rest.ts';
 import { type Context, ContextFactory } from '../../graphql/context.ts';
-import { compileQuery } from '../../graphql/engine/compiled-query.ts';
+import { compileQuery } from '../../graphql/plugins/compiled-queries.ts';
 import { schema } from '../../graphql/schema.ts';
 import { encodeJson } from '../../http/json.ts';
 

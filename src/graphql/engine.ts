@@ -1,19 +1,17 @@
 // The one way of every operation: of /graphql, of REST, and of live answers. From memory, or executed by Yoga.
-import { type DocumentNode, type ExecutionResult, validate } from 'graphql';
-import { isAsyncIterable } from 'graphql-yoga';
-import type { OperationCaller } from '../../admission/admission.ts';
-import type { Viewer } from '../../admission/viewer.ts';
-import { httpErrorFor } from '../../database/errors.ts';
-import { type Execution, Run } from '../operation.ts';
-import { isShared } from '../plugins/answer-cache.ts';
-import { delayRefusal, SentRequest } from '../plugins/answers.ts';
-import { failureOf } from '../plugins/masked-errors.ts';
-import type { Sent } from '../request.ts';
-import { createPipeline, type PipelineOptions } from '../yoga.ts';
-import type { Answer, Reading } from './answer-cache.ts';
-import { countSelections } from './compiled-query.ts';
-import { parseWithin } from './limits.ts';
+import { type DocumentNode, type ExecutionResult, GraphQLError, validate } from 'graphql';
+import { type GraphQLParams, isAsyncIterable } from 'graphql-yoga';
+import type { OperationCaller } from '../admission/admission.ts';
+import type { Viewer } from '../admission/viewer.ts';
+import { httpErrorFor } from '../database/errors.ts';
+import { currentTask } from '../database/task.ts';
 import type { Operation } from './operations.ts';
+import { type Answer, isShared, type Reading } from './plugins/answer-cache.ts';
+import { countSelections } from './plugins/compiled-queries.ts';
+import { parseWithin } from './plugins/document-limits.ts';
+import { failureOf } from './plugins/masked-errors.ts';
+import { type Execution, Run } from './run.ts';
+import { createPipeline, type PipelineOptions } from './yoga.ts';
 
 /** Observes the work for one operation, which sets what it finds out in `run`. */
 export type ObserveOperation = <Result>(run: Run, work: () => Promise<Result>) => Promise<Result>;
@@ -78,15 +76,18 @@ export class Engine {
   }
 
   /**
-   * Answers what a client has sent: from the cache, or by Yoga, which parses it.
-   * @param run admitted before; its `stream` is that of a live answer
+   * Answers what a client has sent: from the cache, or by Yoga.
+   * @param run admitted before; its `answers` are those of a live query
+   * @param readParams called for what is not in the cache
    * @throws HttpError for the whole request
    */
-  serve<Value extends Answer>(run: Run, sent: Sent): Promise<Reading<Value>> {
-    return this.#reportErrors(
-      run,
-      this.#answer<Value>(run, () => this.#send(run, sent)),
-    );
+  serve<Value extends Answer>(
+    run: Run,
+    method: 'GET' | 'POST',
+    readParams: () => GraphQLParams,
+  ): Promise<Reading<Value>> {
+    const answer = this.#answer<Value>(run, () => this.#send(run, method, readParams()));
+    return this.#reportErrors(run, answer);
   }
 
   async #reportErrors<Result>(run: Run, answer: Promise<Result>): Promise<Result> {
@@ -135,21 +136,35 @@ export class Engine {
     const result: ExecutionResult = await execute({
       ...{ schema, document, operationName, contextValue, variableValues },
     });
-    if (!run.executed && result.errors) await delayRefusal(run, this.options.startTask);
-    run.take(result);
+    await this.#take(run, result);
   }
 
-  async #send(run: Run, sent: Sent): Promise<void> {
+  async #send(run: Run, method: string, params: GraphQLParams): Promise<void> {
     const { yoga } = this.#pipeline;
-    if ('params' in sent) {
-      const { params } = sent;
-      const request = { method: 'POST' } as Request;
-      const result = await yoga.getResultForParams({ params, request }, { run });
-      if (!isAsyncIterable(result)) run.take(result as ExecutionResult);
-    } else {
-      await yoga.fetch(new SentRequest(run, sent) as unknown as Request);
+    const sent = { params, request: { method } as Request };
+    try {
+      const result = await yoga.getResultForParams(sent, { run });
+      if (!isAsyncIterable(result)) await this.#take(run, result as ExecutionResult);
+    } catch (error) {
+      // Of Yoga, about the parameters.
+      throw error instanceof GraphQLError ? (failureOf({ errors: [error] }) ?? error) : error;
     }
-    const failure = run.result && failureOf(run.result);
+  }
+
+  /** @param result which plugins may have changed */
+  async #take(run: Run, result: ExecutionResult): Promise<void> {
+    if (!run.executed && result.errors) await this.#delayRefusal(run.caller);
+    run.take(result);
+    const failure = failureOf(result);
     if (failure) throw failure;
+  }
+
+  /** Waits for a task that is marked as refused: so backpressure delays its end. */
+  #delayRefusal(caller: OperationCaller): Promise<void> {
+    const refuse = async () => {
+      const task = currentTask();
+      if (task) task.isRefused = true;
+    };
+    return this.options.startTask(refuse, caller.sender).wait(caller);
   }
 }

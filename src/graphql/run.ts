@@ -2,12 +2,12 @@
 import type { ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { OperationCaller } from '../admission/admission.ts';
-import type { DocumentReference } from './documents.ts';
 import type { Encoding } from './encoding.ts';
-import type { Answer, Executed, Found, Reading } from './engine/answer-cache.ts';
-import type { Cost } from './engine/cost.ts';
-import type { Operation } from './engine/operations.ts';
 import type { LiveStream } from './live/live-stream.ts';
+import type { Operation } from './operations.ts';
+import type { Answer, Executed, Found, Reading } from './plugins/answer-cache.ts';
+import type { Cost } from './plugins/cost.ts';
+import type { DocumentReference } from './plugins/stored-documents.ts';
 
 /** An operation with its variables. */
 export interface Execution<Value extends Answer> extends Encoding<Value> {

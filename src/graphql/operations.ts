@@ -1,14 +1,16 @@
 // Parsed documents, and what is known of each of their operations.
 import {
   type DocumentNode,
+  type FragmentDefinitionNode,
   getOperationAST,
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
+  type SelectionSetNode,
   visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { CompiledQuery } from './compiled-query.ts';
+import type { CompiledQuery } from './plugins/compiled-queries.ts';
 
 export interface Operation {
   readonly type: 'query' | 'mutation';
@@ -104,4 +106,41 @@ function asQuery({ definitions }: DocumentNode, operation: OperationDefinitionNo
     },
   );
   return { document, node: getOperationAST(document) ?? node };
+}
+
+/** The fragments of a document by their names. */
+export function fragmentsOf({ definitions }: DocumentNode) {
+  const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
+  for (const one of definitions) {
+    if (one.kind === Kind.FRAGMENT_DEFINITION) fragments[one.name.value] = one;
+  }
+  return fragments;
+}
+
+/**
+ * Measures selection sets of a document, with fragments expanded: each set once, as hostile ones expand to millions.
+ * @param combine what the selections of a set measure: a field one more than the set below it
+ */
+export function measureSelections(
+  document: DocumentNode,
+  combine: (measured: readonly number[]) => number,
+): (set: SelectionSetNode | undefined) => number {
+  const fragments = fragmentsOf(document);
+  const known = new Map<SelectionSetNode, number>();
+  const measure = (set: SelectionSetNode | undefined): number => {
+    if (!set) return 0;
+    const measured = known.get(set);
+    if (measured !== undefined) return measured;
+    // Terminates on a cycle, which validation reports.
+    known.set(set, 0);
+    const selections = set.selections.map((one) =>
+      one.kind === Kind.FRAGMENT_SPREAD
+        ? measure(fragments[one.name.value]?.selectionSet)
+        : measure(one.selectionSet) + (one.kind === Kind.FIELD ? 1 : 0),
+    );
+    const total = combine(selections);
+    known.set(set, total);
+    return total;
+  };
+  return measure;
 }
