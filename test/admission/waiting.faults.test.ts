@@ -1,11 +1,19 @@
-// Who takes a place, and who waits for one: what has left, is not there yet or reads nothing holds none.
+// Who takes a place, and who waits for one: what has left, is not there yet or reads nothing holds none, and a burst waits
+// its turn.
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { baseOf, metricsOf, type Run, runServer } from '../support/cli/process.ts';
+import {
+  baseOf,
+  metricsOf,
+  migratedEnvironmentOf,
+  type Run,
+  runServer,
+} from '../support/cli/process.ts';
 import { connectTo } from '../support/databases/connections.ts';
 import {
   addressOf,
@@ -16,6 +24,7 @@ import {
 } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
 import { makeOutfits } from '../support/faults/outfits.ts';
+import { databaseKinds } from '../support/gateway.ts';
 import { closeServer, listen } from '../support/http/listen.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -197,4 +206,62 @@ test('a client that sends its request too slowly is cut off', async () => {
   await once(socket, 'close');
   clearInterval(drip);
   expect(received.join('')).toMatch(/^HTTP\/1\.1 408 /);
+});
+
+const limitFile = '/proc/sys/net/core/somaxconn';
+/** Connections that the system itself lets wait to be accepted; macOS: 128. */
+const systemLimit = existsSync(limitFile) ? Number(readFileSync(limitFile, 'utf8')) : 128;
+
+const orderings = ['id', 'like_count', 'created', 'modified'].flatMap((name) => [name, `-${name}`]);
+
+test.each(databaseKinds)(
+  'a burst of 2,000 requests for the first page, and of 1,000 for different pages, is answered whole: %s',
+  async (kind) => {
+    const own = kind === 'embedded' ? await migratedEnvironmentOf(kind) : environment;
+    // 125 pages in each order: of 500 outfits, and of more than 500 in the demonstration set.
+    const base = await baseOf(runServer({ ...own, HOST: '127.0.0.1', PAGE_SIZE: '4' }));
+    const pages = Array.from({ length: 125 }, (_, page) => `page=${1 + page}`);
+    for (const paths of [
+      Array<string>(2_000).fill('/api/outfits/'),
+      orderings.flatMap((by) => pages.map((page) => `/api/outfits/?ordering=${by}&${page}`)),
+    ]) {
+      const answers = await Promise.all(paths.map((path) => send(base, path)));
+      expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    }
+  },
+);
+
+test.skipIf(systemLimit < 2_000)(
+  'a burst is let in while the process cannot look at it yet',
+  async () => {
+    const server = runServer({ ...environment, HOST: '127.0.0.1' });
+    const address = addressOf(await baseOf(server));
+    server.child.kill('SIGSTOP');
+    const request = 'GET /api/outfits/ HTTP/1.1\r\nHost: shop.test\r\nConnection: close\r\n\r\n';
+    let letIn = 0;
+    const clients = Array.from({ length: 2_000 }, async () => {
+      const socket = await sendPart(address, request);
+      letIn += 1;
+      return socket;
+    });
+    // A connection beyond the backlog is retried by the system for as long as the process is stopped.
+    await expect.poll(() => letIn).toBe(2_000);
+    server.child.kill('SIGCONT');
+    const answers = clients.map(async (client) => {
+      const socket = await client;
+      const [first] = await once(socket, 'data');
+      socket.resume();
+      return String(first).slice(0, 15);
+    });
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(['HTTP/1.1 200 OK']));
+  },
+);
+
+test('a burst after a time without requests is answered whole', async () => {
+  const base = await baseOf(runServer({ ...environment, PAGE_SIZE: '1' }));
+  // More than half of REQUEST_TIMEOUT: nothing has ended for so long since nothing was asked.
+  await sleep(6_000);
+  const paths = Array.from({ length: 500 }, (_, page) => `/api/outfits/?page=${1 + page}`);
+  const answers = await Promise.all(paths.map((path) => send(base, path)));
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
 });

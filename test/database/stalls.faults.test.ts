@@ -37,10 +37,10 @@ test('stalls longer than an answer of the database may take are not taken for an
   const changes: (string | undefined)[] = [];
   const monitor = await gateway.database.monitor((problem) => changes.push(problem?.message));
   onTestFinished(() => gateway.close());
-  await stallInChecks(5, 2_500);
+  await stallInChecks(3, 2_500);
   expect((await gateway.get('/api/outfits/')).statusCode).toBe(200);
   // With moments between them, in which little of what has arrived is read.
-  for (let round = 0; round < 6; round++) {
+  for (let round = 0; round < 4; round++) {
     stall(1_300);
     await setImmediate();
   }

@@ -27,7 +27,7 @@ const { stackTraceLimit } = Error;
 
 // One statement at a time: which errors come before the one that ends an answer depends on it.
 const settings = { DATABASE_POOL_MAX: '1', GRAPHQL_MAX_COST: '20000' };
-const documents = amount(60, 400);
+const documents = amount(40, 240);
 /** How often each document is sent: a query is compiled for the fourth time. */
 const rounds = 5;
 /** Each waits for its database most of the time. */

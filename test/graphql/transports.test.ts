@@ -1,10 +1,10 @@
 // Each rule of a request, over HTTP, REST where it applies, server-sent events, and WebSockets.
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { openGateway, outfitId } from '../support/gateway.ts';
+import { makeFolder } from '../support/cli/folder.ts';
+import { openForTest, outfitId } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { openSocket } from '../support/http/socket.ts';
@@ -160,19 +160,20 @@ test.each(rules)(
     const webhook = await startWebhook();
     onTestFinished(() => webhook.close());
     webhook.users.set('sessionid=ann', userId);
-    const folder = mkdtempSync(join(tmpdir(), 'transports-'));
-    const file = join(folder, 'documents.json');
+    const file = join(makeFolder(onTestFinished), 'documents.json');
     writeFileSync(file, JSON.stringify({ other: '{ __typename }' }));
+    const { app } = await openForTest('PostgreSQL', rows, {
+      ...{ AUTH_JWT_SECRET: secret, AUTH_STAFF_CLAIM: 'staff', TRUSTED_DOCUMENTS: file },
+      ...{ AUTH_WEBHOOK_URL: webhook.url, AUTH_COOKIES: 'sessionid', TRUST_PROXY: '127.0.0.1' },
+      ...settings,
+    });
+    const base = await baseOfApp(app);
     for (const [transport, ask] of Object.entries(askers) as [keyof typeof askers, Ask][]) {
       const { http, [transport]: own = transport === 'rest' ? undefined : http } = expected;
       if (own === undefined) continue;
-      const gateway = await openGateway('PostgreSQL', rows, {
-        ...{ AUTH_JWT_SECRET: secret, AUTH_STAFF_CLAIM: 'staff', TRUSTED_DOCUMENTS: file },
-        ...{ AUTH_WEBHOOK_URL: webhook.url, AUTH_COOKIES: 'sessionid', ...settings },
-      });
-      onTestFinished(gateway.close);
-      const base = await baseOfApp(gateway.app);
-      const sent = await headers();
+      // Each is counted by itself.
+      const address = `10.0.0.${transport.length}`;
+      const sent = { ...(await headers()), 'x-forwarded-for': address };
       let code = await ask(base, asked, sent);
       // A handshake and its operation are two requests.
       for (let time = 0; settings['RATE_LIMIT'] && time < 3; time++) {
@@ -192,8 +193,7 @@ test.each(['events', 'socket'] as const)(
     });
     const schema = extend('extend type Outfit { slow: String }', { 'Outfit.slow': () => gate });
     const settings = { MAX_STREAMS: '2', TRUST_PROXY: '127.0.0.1' };
-    const gateway = await openGateway('PostgreSQL', rows, settings, { schema });
-    onTestFinished(gateway.close);
+    const gateway = await openForTest('PostgreSQL', rows, settings, { schema });
     onTestFinished(release);
     const base = await baseOfApp(gateway.app);
     const ask = (asked: string, address: string) =>

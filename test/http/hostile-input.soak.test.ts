@@ -20,7 +20,7 @@ import {
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const firstSeed = Number(process.env['HOSTILE_SEED'] ?? Date.now() % 2 ** 31);
-const seconds = Number(process.env['HOSTILE_SECONDS'] ?? 45);
+const seconds = Number(process.env['HOSTILE_SECONDS'] ?? 25);
 /** Milliseconds: an answer that takes longer hangs, unless the machine is shared with others. */
 const patience = Number(process.env['HOSTILE_PATIENCE'] ?? 2_000);
 /** The sender is a trusted proxy; the other client is not. */

@@ -110,7 +110,7 @@ describe.each(laneKinds)('on %s', (kind) => {
             await expectList('viewer', found.filter(isLiked));
           },
         ),
-        { numRuns: amount(80, 30) },
+        { numRuns: amount(50, 30) },
       );
     }, 120_000);
 
@@ -203,7 +203,7 @@ describe.each(laneKinds)('on %s', (kind) => {
             });
           },
         ),
-        { numRuns: amount(80, 40) },
+        { numRuns: amount(50, 40) },
       );
     }, 120_000);
   });

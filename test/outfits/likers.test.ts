@@ -178,7 +178,7 @@ describe.each(laneKinds)('likes on %s', (kind) => {
           expect(await ask(setting, viewer, everything, variables)).toBe(answer);
         },
       ),
-      { numRuns: amount(120, 100) },
+      { numRuns: amount(80, 70) },
     );
   });
 
