@@ -88,7 +88,7 @@ export async function run(
 export function refuseEmbedded(databaseUrl: string | undefined): void {
   if (databaseUrl !== undefined) return;
   throw new ConfigError(
-    'The embedded database is no place for the tables of another service: set DATABASE_URL to the PostgreSQL database that has them.',
+    'The embedded database cannot have the tables of another service: set DATABASE_URL to the PostgreSQL database that has them.',
   );
 }
 

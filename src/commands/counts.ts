@@ -13,7 +13,7 @@ export const line = () =>
     .description(
       `check compares the rows of likes, the counts that pages are found by, and the texts that are searched with the outfits themselves, and looks at the triggers that keep them; it writes nothing.
 
-rebuild gives each outfit its row of likes where rows are missing or wrong, counts all outfits and writes all texts anew, and enables the triggers that keep them; writers wait for the texts, readers do not.
+rebuild gives each outfit its row of likes where rows are missing or wrong, counts all outfits and writes all texts again, and enables the triggers that keep them; writers wait for the texts, readers do not.
 
 The database is that of DATABASE_URL, or the embedded one in DATA_DIR.`,
     )

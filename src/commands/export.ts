@@ -1,4 +1,4 @@
-// outfit-gateway export: writes the whole listing in the formats that the import reads.
+// outfit-gateway export: writes the complete listing in the formats that the import reads.
 import { existsSync } from 'node:fs';
 import { Option } from 'commander';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
@@ -24,7 +24,7 @@ const timestamp = text
 export const line = () =>
   createLine('export')
     .description(
-      'Writes the whole listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names, in a form that "outfit-gateway import" reads. All of it is one snapshot: writes meanwhile are not in it.',
+      'Writes the complete listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names, in a form that "outfit-gateway import" reads. All of it is one snapshot: writes meanwhile are not in it.',
     )
     .argument(
       '<TARGET>',

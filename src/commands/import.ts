@@ -62,7 +62,7 @@ FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), 
           'at the end, remove what the source does not have, users and likes too; with --likes: likes of earlier imports. Nothing is removed when the source is empty, or was not read completely',
         ).conflicts(['follow', 'prune']),
       )
-      .option('--restart', 'begin anew where an interrupted import would go on')
+      .option('--restart', 'start again instead of continuing an interrupted import')
       .addOption(
         headerOption(
           '--header',
@@ -97,7 +97,7 @@ function addLiveOptions(line: Command): Command {
     )
     .option(
       '--prune',
-      'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two whole crawls in a row did not have: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
+      'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two complete crawls in a row lack: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
     )
     .option('--yes', 'with --prune: remove them, after they were named')
     .option(
@@ -116,7 +116,7 @@ another one. Users stay, also those without outfits.
 Exit code: 0 all is saved, 1 some records broke the contract and were left out, the listing counts
 more than came, numbers of likes and their rows disagree, or --replace or --prune --yes removed
 nothing because the source was empty or not read completely or it would have been too much, 2 the
-import could not be done, 130 it was interrupted (the same command goes on from there).`;
+import could not be done, 130 it was interrupted (the same command continues from there).`;
 
 export const failureCode = 2;
 

@@ -9,7 +9,7 @@ import { createLine } from './options/command-line.ts';
 
 export const line = () =>
   createLine('migrate').description(
-    'Brings the database of DATABASE_URL, or the embedded one in DATA_DIR, to the current migrations. Those that are applied already are left alone. Each is one transaction, or one index, made beside writers. With FIRST_ID, ids of outfits made here begin there from then on.',
+    'Brings the database of DATABASE_URL, or the embedded one in DATA_DIR, to the current migrations. Those that are applied already are left alone. Each is one transaction, or one index, made without blocking writers. With FIRST_ID, ids of outfits made here begin there from then on.',
   );
 
 export async function run({ env, stdout, signal }: Io): Promise<number> {

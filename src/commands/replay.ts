@@ -42,7 +42,7 @@ export const line = () =>
       )
       .addOption(headerOption('--header', 'sent to the old service with each request'))
       .addOption(
-        headerOption('--against-header', 'the same for this service: logs hold no credentials'),
+        headerOption('--against-header', 'the same for this service: logs contain no credentials'),
       )
       .option('--prefix <PATH>', 'which paths are asked', '/api/')
       .option(

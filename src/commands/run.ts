@@ -19,7 +19,7 @@ const commands: Readonly<Record<string, readonly [summary: string, () => Promise
     () => import('./replay.ts'),
   ],
   export: [
-    'writes the whole listing in the forms that the import reads',
+    'writes the complete listing in the formats that the import reads',
     () => import('./export.ts'),
   ],
   token: ['prints a bearer token for local use', () => import('./token.ts')],

@@ -11,7 +11,7 @@ export const line = () =>
       'Prints a bearer token that names a user, for trying things out. It is signed with AUTH_JWT_SECRET, and has AUTH_ISSUER and AUTH_AUDIENCE if they are set. AUTH_USER_CLAIM is the claim that names the user.',
     )
     .requiredOption('--user <ID>', 'id of the user', as(wholeNumber(1, 2_147_483_647)))
-    .option('--hours <N>', 'how long the token holds', as(wholeNumber(1, 87_600)), 24);
+    .option('--hours <N>', 'how long the token is valid', as(wholeNumber(1, 87_600)), 24);
 
 interface Values {
   readonly user: number;

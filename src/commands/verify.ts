@@ -30,7 +30,7 @@ export const line = () =>
   withComparison(
     createLine('verify')
       .description(
-        'Compares a live listing with what this service answers: all its pages in every order that it has, and what apps ask beside. Nothing is written. What differs from saved files, "outfit-gateway import FILE --dry-run" says.',
+        'Compares a live listing with this service: all pages in every order that it has, and other requests of apps. Nothing is written. For saved files, use "outfit-gateway import FILE --dry-run".',
       )
       .argument('<URL...>', 'the live listing, such as https://host/api/outfits/')
       .option(

@@ -204,7 +204,7 @@ async function apply(client: pg.PoolClient, migration: Migration): Promise<void>
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
     const sentence = index
-      ? `The index of migration ${name} could not be made, perhaps for a transaction that has been open for long; the next attempt begins anew`
+      ? `The index of migration ${name} could not be made, perhaps for a transaction that has been open for long; the next attempt starts again`
       : `Migration ${name} failed and was taken back`;
     throw new MigrationError(`${sentence}: ${messageOf(error)}.`, { cause: error });
   }

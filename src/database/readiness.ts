@@ -158,7 +158,7 @@ async function checkSettings(
     onUnset();
   } else if (lacking) {
     throw new DatabaseNotReadyError(
-      `The ${description} gives connections without the settings that the gateway needs, which a pooler of transactions cannot keep: run "${lacking}", and let the pooler connect anew.`,
+      `The ${description} gives connections without the settings that the gateway needs, which a pooler of transactions cannot keep: run "${lacking}", and let the pooler reconnect.`,
     );
   }
   if (!citus) return;

@@ -47,7 +47,7 @@ export class HttpClient {
     signal.throwIfAborted();
     // Not AbortSignal.any with AbortSignal.timeout: on Node 20 the pair never fired on a silent server.
     const stop = new AbortController();
-    const reason = `no whole answer in ${(timeout ?? 0) / 1000} s`;
+    const reason = `no complete answer in ${(timeout ?? 0) / 1000} s`;
     const late = () => stop.abort(new DOMException(reason, 'TimeoutError'));
     const timer = timeout === undefined ? undefined : setTimeout(late, timeout);
     const passOn = () => stop.abort(signal.reason);
@@ -90,7 +90,7 @@ async function openAgent(): Promise<EnvHttpProxyAgent> {
     return new EnvHttpProxyAgent({ headersTimeout: 0, bodyTimeout: 0, proxyTunnel: false });
   } catch (error) {
     throw new ConfigError(
-      `HTTP_PROXY and HTTPS_PROXY may be the http or https URL of a proxy (${messageOf(error)}).`,
+      `HTTP_PROXY and HTTPS_PROXY must be the http or https URL of a proxy (${messageOf(error)}).`,
     );
   }
 }

@@ -124,7 +124,11 @@ export class Metrics {
 
   follow({ cache, limit }: { cache: CacheState; limit: LimitState }): void {
     this.#counter('gateway_cache_hits_total', 'Answers from memory.', () => cache.hits);
-    this.#counter('gateway_cache_misses_total', 'Answers that were read anew.', () => cache.misses);
+    this.#counter(
+      'gateway_cache_misses_total',
+      'Answers that were not in the cache.',
+      () => cache.misses,
+    );
     this.#counter(
       'gateway_cache_invalidations_total',
       'Answers in memory that a commit had invalidated when they were looked up again.',

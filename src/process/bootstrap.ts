@@ -32,7 +32,7 @@ export async function start(config: Config): Promise<void> {
     log.info(describeWriting(config, gateway.writer));
     const { legacyMode, legacyPaths, legacyUrl } = config;
     if (legacyMode.kind !== 'off') {
-      log.info(`LEGACY_MODE=${legacyMode.kind}, beside ${legacyUrl}`);
+      log.info(`LEGACY_MODE=${legacyMode.kind}, old service ${legacyUrl}`);
       log.info(
         `paths below ${legacyPaths.join(' and ')} that are not served here go to the old service`,
       );

@@ -63,7 +63,7 @@ export class Reporter {
     if (this.isRepeated) this.#seen = { before: this.#seen.now, now: new Set() };
     if (already === 0) return;
     this.#print(
-      `Going on behind the ${formatNumber(already)} records that an interrupted import has read (--restart begins anew).`,
+      `Continuing after the ${formatNumber(already)} records that an interrupted import has read (--restart starts again).`,
     );
   }
 

@@ -364,7 +364,7 @@ describeOnce('a rate limit of several gateways on one PostgreSQL', () => {
     }
   });
 
-  test('a rate limit is one limit for many requests at once, and begins anew for all of them together', async () => {
+  test('a rate limit is one limit for many requests at once, and starts again for all of them together', async () => {
     const gateways = await openAll('100/minute');
     const pass = holdClock(gateways[0] as Gateway);
     for (let window = 0; window < 3; window++) {

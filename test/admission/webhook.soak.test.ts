@@ -250,7 +250,7 @@ describe('anything else that the webhook does', () => {
     },
   );
 
-  test('is no outage when it answers: a credential that was accepted does not go on', async () => {
+  test('is not an outage when it answers: a credential that was accepted does not go on', async () => {
     const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
     webhook.users.set('Token abc', 1);
     expect(await viewerOf(app, token('abc'))).toBe(1);
@@ -306,7 +306,7 @@ describe('anything else that the webhook does', () => {
     expect(hosts).toEqual([LEGACY_HOST, new URL(webhook.url).host]);
   });
 
-  test('a kept connection that ends as it is used again is no failure', async () => {
+  test('a kept connection that ends as it is used again is not a failure', async () => {
     const app = await open();
     webhook.answer = (response) => {
       if (webhook.asked.length === 2) response.socket?.destroy();

@@ -483,9 +483,7 @@ describe('the command', () => {
     const { code, stderr } = await attach({ DATA_DIR: '/nowhere' });
     expect([code, stderr]).toEqual([
       2,
-      expect.stringContaining(
-        'The embedded database is no place for the tables of another service',
-      ),
+      expect.stringContaining('The embedded database cannot have the tables of another service'),
     ]);
   });
 });

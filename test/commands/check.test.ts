@@ -48,7 +48,7 @@ test('the embedded database is not made, nor opened beside the process that uses
   expect(await stop(server)).toBe(0);
 
   rmSync(join(environment['DATA_DIR'] ?? '', 'pgdata', 'base'), { recursive: true });
-  const broken = expect.stringMatching(/^wrong: DATA_DIR: .*is not whole \(base missing\)/);
+  const broken = expect.stringMatching(/^wrong: DATA_DIR: .*is not complete \(base missing\)/);
   expect(await call(environment)).toEqual({ code: 1, lines: [broken] });
 });
 
@@ -75,7 +75,7 @@ test('PostgreSQL, the key set, the webhook, the old service and the documents ar
   };
   const found = await call(environment);
   const database = /^ok: DATABASE_URL: PostgreSQL database .*, version \d.*, has all migrations$/;
-  const standby = /^wrong: DATABASE_READ_URLS: the standby .* is no standby, or not any more$/;
+  const standby = /^wrong: DATABASE_READ_URLS: the standby .* is not a standby, or not any more$/;
   expect(found.lines).toEqual([
     expect.stringMatching(database),
     expect.stringMatching(standby),

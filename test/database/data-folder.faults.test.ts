@@ -75,7 +75,7 @@ test('the folder of the embedded database without a part is refused, and left as
     const path = join(folder, 'pgdata', part);
     renameSync(path, join(folder, 'aside'));
     expect(await failure(runServer(environment))).toBe(
-      `The database in ${join(folder, 'pgdata')} is not whole (${part} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
+      `The database in ${join(folder, 'pgdata')} is not complete (${part} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
     );
     renameSync(join(folder, 'aside'), path);
   }

@@ -84,7 +84,7 @@ describe.each(laneKinds)('on %s', (kind) => {
       expect(await findDrift(engine)).toBe('');
     });
 
-    test('a database that our migrator has migrated gets an index anew of which an attempt that was stopped has left a part', async () => {
+    test('a database that our migrator has migrated gets an index again of which an attempt that was stopped has left a part', async () => {
       const { pool } = database;
       const script =
         'CREATE INDEX CONCURRENTLY IF NOT EXISTS "outfits_quality_idx" ON "outfits"("quality");';

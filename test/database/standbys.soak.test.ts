@@ -195,7 +195,7 @@ test('the log and the metrics say at the start what is read from', async () => {
   const base = await baseOf(server);
   const [, metrics = ''] = await server.until(/Metrics: +(http:[^\s"]+)/);
   expect(server.output()).toMatch(/reading from the standby PostgreSQL database postgres on 127/);
-  expect(server.output()).toMatch(/is no standby, or not any more: it is not read from/);
+  expect(server.output()).toMatch(/is not a standby, or not any more: it is not read from/);
   expect(server.output()).not.toContain('postgres:postgres');
   const readNext = async () => {
     await addLike();
@@ -271,7 +271,7 @@ test('a standby that is promoted is not read from', async () => {
   await inside.query('SELECT pg_promote()');
   await inside.query(`UPDATE outfit_like_counts SET likes = 7 WHERE id = ${id}`);
   for (let round = 0; round < 10; round++) await seeWrite(opened);
-  await expect.poll(() => opened.told.at(-1)).toBe('is no standby, or not any more');
+  await expect.poll(() => opened.told.at(-1)).toBe('is not a standby, or not any more');
   const reads = opened.reads();
   for (let round = 0; round < 10; round++) await seeWrite(opened);
   expect(opened.reads()).toBe(reads);

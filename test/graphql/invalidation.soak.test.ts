@@ -119,7 +119,7 @@ const amounts = [
 ] as const;
 
 describe.each(amounts)('on %s, private outfits %s', (kind, mode, leastCompared) => {
-  test(`none of ${leastCompared} answers differs from one that is made anew`, async () => {
+  test(`none of ${leastCompared} answers differs from one that is made again`, async () => {
     const { gateway, ask, askAnew, nextWrite, pick, seed, makeWriter } = await open(kind, mode);
     const writers = [await makeWriter(), await makeWriter()];
     let compared = 0;

@@ -265,7 +265,7 @@ describe('the cost of a document', () => {
     expect(given).toBe(ours);
   });
 
-  test('the cost of a document is counted anew for the variables of a query that has been compiled', async () => {
+  test('the cost of a document is counted again for the variables of a query that has been compiled', async () => {
     const query = `query ($n: Int) { ${connection('(first: $n)')} }`;
     for (let round = 0; round < 8; round++) {
       const cheap = await ask(gateway, query, { n: 1 });

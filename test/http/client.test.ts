@@ -51,6 +51,6 @@ test('a proxy is asked for hosts that NO_PROXY does not name', async () => {
 test('a proxy that is not a URL is named', async () => {
   vi.stubEnv('HTTPS_PROXY', 'proxy.test:3128');
   await expect(ask('https://old.test')).rejects.toThrow(
-    'HTTP_PROXY and HTTPS_PROXY may be the http or https URL of a proxy',
+    'HTTP_PROXY and HTTPS_PROXY must be the http or https URL of a proxy',
   );
 });

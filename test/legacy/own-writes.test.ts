@@ -123,7 +123,7 @@ describe('a write that the old service has taken', () => {
     expect(await read(gateway, 7)).toMatchObject({ title: 'Second' });
   });
 
-  test('a write that the old service has taken is answered though it cannot be read, or is no record of the contract', async () => {
+  test('a write that the old service has taken is answered though it cannot be read, or is not a record of the contract', async () => {
     const log = keepLog();
     const gateway = await open({ logger: log.logger });
     legacy.onRead = () => {

@@ -161,7 +161,7 @@ test('never sends what could write, and says what it left out', async () => {
   expect(found.stdout).toMatch(
     /^Left out: 5 other methods, 1 other paths, 1 lines without a request that can be asked again\.\n/,
   );
-  expect(found.stderr).toBe('-:7 holds no request that can be asked again.\n');
+  expect(found.stderr).toBe('-:7 has no request that can be sent again.\n');
 });
 
 test('sends a preflight for each method of the log to a path of each form, with or without --origin', async () => {
@@ -221,7 +221,7 @@ test('reports differences by kind, weighed by how often apps asked', async () =>
 test.each([
   ['closing early', 'status', 'did not answer'],
   ['cut short', 'status', 'did not answer'],
-  ['hanging', 'status', 'did not answer (no whole answer in 0.2 s)'],
+  ['hanging', 'status', 'did not answer (no complete answer in 0.2 s)'],
   ['errors', 'status', 'The status is 500 in the source, 200 here'],
 ] as const)('a service that is failing (%s) differs in %s', async (fault, kind, sentence) => {
   legacy.fault = fault;

@@ -437,7 +437,7 @@ describeInSoak('verify of', () => {
       beforeEachAnswer(legacy, (_target, number) => faults[number]);
       const found = await verify(legacy.url, '--timeout', '3s');
       expect(found.code).toBe(0);
-      expect(found.stderr).toContain('no whole answer in 3 s');
+      expect(found.stderr).toContain('no complete answer in 3 s');
     });
 
     test('a source that fails for one question differs in that, and is compared to the end', async () => {

@@ -152,7 +152,7 @@ describe('following', () => {
 
     const following = run(command, environment);
     await following.until(/2,500 records read in/);
-    expect(following.errors()).toContain('Going on behind the 1,200 records');
+    expect(following.errors()).toContain('Continuing after the 1,200 records');
     expect(listing.asked.slice(asked)).toEqual([3, 4, 5]);
     following.child.kill('SIGTERM');
     expect(await following.ended).toBe(130);
@@ -250,14 +250,14 @@ describe('pruning', () => {
     const named = await call(['--prune']);
     expect(named).toMatchObject({ code: 0, stderr: '' });
     const absent = '12 outfits (1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more) did not come';
-    expect(named.stdout).toContain(`${absent}: what the next whole crawl`);
+    expect(named.stdout).toContain(`${absent}: those that the next complete crawl`);
     expect(named.stdout).toContain(
-      `${absent} in two whole crawls. Nothing is removed without --yes.`,
+      `${absent} in two complete crawls. Nothing is removed without --yes.`,
     );
     expect(await ids()).toHaveLength(25);
 
     const removed = await call(prune);
-    expect(removed.stdout).toContain(`${absent} in two whole crawls, and will`);
+    expect(removed.stdout).toContain(`${absent} in two complete crawls, and will`);
     expect(removed.stdout).toContain('0 created, 0 updated, 13 unchanged, 12 removed, 0 broken');
     expect(await ids()).toEqual(listing.records.map(({ id }) => id).reverse());
     expect(await query('SELECT count(*)::int FROM users')).toEqual([{ count: 5 }]);
@@ -278,7 +278,7 @@ describe('pruning', () => {
     expect(moved.stdout).not.toContain('will be removed');
     expect(await ids()).toHaveLength(25);
     const after = await call(prune);
-    expect(after.stdout).toContain('1 outfit (20) did not come in two whole crawls, and will');
+    expect(after.stdout).toContain('1 outfit (20) did not come in two complete crawls, and will');
     expect(await ids()).toHaveLength(24);
   });
 
@@ -289,7 +289,7 @@ describe('pruning', () => {
     listing.records = listing.records.filter(({ id }) => id !== 3);
     await stdout.until(/4 unchanged, 1 removed, 0 broken/);
     expect(stdout.text).toMatch(
-      /\n1 outfit \(3\) did not come: .*\n.* 4 unchanged, 0 removed, 0 broken\.\n1 outfit \(3\) did not come in two whole crawls, and will be removed now\.\n/,
+      /\n1 outfit \(3\) did not come: .*\n.* 4 unchanged, 0 removed, 0 broken\.\n1 outfit \(3\) did not come in two complete crawls, and will be removed now\.\n/,
     );
     expect(await ids()).toEqual([1, 2, 4, 5]);
   });
@@ -481,7 +481,7 @@ describe('pruning', () => {
     for (const sentence of [
       'Nothing is removed, because the import went on where another one had ended.',
       'did not come, so all is read once more.',
-      '1 outfit (24) did not come in two whole crawls, and will',
+      '1 outfit (24) did not come in two complete crawls, and will',
     ]) {
       expect(resumed.stdout).toContain(sentence);
     }
@@ -499,7 +499,7 @@ describe('pruning', () => {
     await expect.poll(() => listing.asked).toContain(4);
     following.stop();
     expect(await following.ended).toBe(130);
-    expect(following.stdout.text).toContain('The same command goes on from there');
+    expect(following.stdout.text).toContain('The same command continues from there');
     listing.intercept = refuseNone;
     listing.records = [makeRecord(2_501), ...listing.records];
     listing.asked.length = 0;
@@ -518,7 +518,7 @@ describe('pruning', () => {
     };
     const { stdout } = follow(...prune);
     await stdout.until(/1 removed, 0 broken/);
-    expect(stdout.text).toContain('1 outfit (20) did not come in two whole crawls');
+    expect(stdout.text).toContain('1 outfit (20) did not come in two complete crawls');
     expect(stdout.text).not.toContain('Nothing is removed');
   });
 
@@ -583,7 +583,7 @@ describe('FIRST_ID', () => {
     expect(await ids()).toEqual([5, 6, 1_000]);
     listing.records = [six];
     const pruned = await call(prune);
-    expect(pruned.stdout).toContain('1 outfit (5) did not come in two whole crawls, and will');
+    expect(pruned.stdout).toContain('1 outfit (5) did not come in two complete crawls, and will');
     expect(await ids()).toEqual([6, 1_000]);
   });
 
@@ -622,7 +622,9 @@ describe('FIRST_ID', () => {
     listing.records = listing.records.slice(1);
     const pruned = await call(prune, at(5_000));
     expect(pruned).toMatchObject({ code: 0 });
-    expect(pruned.stdout).toContain('1 outfit (1000) did not come in two whole crawls, and will');
+    expect(pruned.stdout).toContain(
+      '1 outfit (1000) did not come in two complete crawls, and will',
+    );
     expect(await query('SELECT id, likes FROM outfit_like_counts ORDER BY id')).toEqual([
       { id: 5, likes: 5 },
       { id: 6, likes: 1 },

@@ -569,14 +569,14 @@ describeOnce('a live listing', () => {
     const refused = await runImport([listing.url]);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain('?page=4 answered 403: {"detail":"No."}.');
-    expect(refused.stderr).toContain('goes on from there');
+    expect(refused.stderr).toContain('continues from there');
     expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 30 }]);
 
     listing.intercept = () => false;
     listing.requests.length = 0;
     const resumed = await runImport([listing.url]);
     expect(resumed).toMatchObject({ code: 0 });
-    expect(resumed.stderr).toContain('Going on behind the 30 records');
+    expect(resumed.stderr).toContain('Continuing after the 30 records');
     expect(resumed.stdout).toContain('45 records read');
     expect(listing.requests).toEqual(['/api/outfits/?page=4', '/api/outfits/?page=5']);
   });
@@ -586,7 +586,7 @@ describeOnce('a live listing', () => {
     listing.intercept = (_asked, response) => response.write('{"count":') || true;
     const { signal } = new AbortController();
     const fetchPage = createFetchPage({ listing: listing.url, timeout: 300 });
-    await expect(fetchPage(listing.url, signal)).rejects.toThrow('no whole answer in 0.3 s');
+    await expect(fetchPage(listing.url, signal)).rejects.toThrow('no complete answer in 0.3 s');
   });
 
   test.each<[string, number, (page: number) => number, RegExp]>([
@@ -610,7 +610,7 @@ describeOnce('a live listing', () => {
     expect(stderr).toMatch(sentence);
   });
 
-  test('is read anew with --restart', async () => {
+  test('is read again with --restart', async () => {
     const listing = await serveListing(makeRecords(15));
     listing.intercept = ({ page }, response) => {
       if (page === 2) response.writeHead(403).end();
@@ -625,7 +625,7 @@ describeOnce('a live listing', () => {
 });
 
 describeInSoak('a file', () => {
-  test('is resumed where a kill, Ctrl-C or a lost database ended the import, and read anew once it was changed', async () => {
+  test('is resumed where a kill, Ctrl-C or a lost database ended the import, and read again once it was changed', async () => {
     const source = save('records.ndjson', toLines(makeRecords(many)));
     await withDatabase(testDatabase.environment, async ({ pool }) => {
       const countSaved = async () => (await pool.query('SELECT FROM outfits')).rowCount ?? 0;
@@ -644,7 +644,7 @@ describeInSoak('a file', () => {
       const stopped = await startUntil(saved + 2_000);
       stopped.child.kill('SIGINT');
       expect(await stopped.ended).toBe(130);
-      expect(stopped.errors()).toContain('Going on behind the');
+      expect(stopped.errors()).toContain('Continuing after the');
 
       const cutOff = await startUntil((await countSaved()) + 1_000);
       let isOver = false;

@@ -61,7 +61,7 @@ export const withComparison = (line: CommandLine) =>
     )
     .option(
       '--origin <ORIGIN>',
-      'the origin of a web app, such as https://app.example.com, which both services are asked with, preflights too; may be given more than once. One that no service names is asked with beside (default: those of CORS_ORIGINS)',
+      'the origin of a web app, such as https://app.example.com, that is sent to both services, with preflights; may be given more than once. One that no service names is sent too (default: those of CORS_ORIGINS)',
       asList(origin),
     )
     .option(

@@ -180,7 +180,7 @@ function checkParts(database: string): void {
   const missing = parts.filter((part) => !existsSync(join(database, part)));
   if (missing.length > 0) {
     throw new EmbeddedDatabaseError(
-      `The database in ${database} is not whole (${missing.join(', ')} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
+      `The database in ${database} is not complete (${missing.join(', ')} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
     );
   }
 }

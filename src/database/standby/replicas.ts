@@ -187,7 +187,7 @@ function findProblem(state: StandbyState, primary: Primary | undefined): string 
   if (!primary) return 'waits for the primary server';
   if (state.system !== primary.system) return otherPrimary;
   if (state.database !== primary.database) return 'is not of the database that DATABASE_URL names';
-  return state.isStandby ? undefined : 'is no standby, or not any more';
+  return state.isStandby ? undefined : 'is not a standby, or not any more';
 }
 
 /** The first standby that replays the position; undefined: none does in time. */

@@ -110,7 +110,7 @@ function findExcess(
     (weight > limits.filterWeight
       ? overLimit(
           'QUERY_TOO_COSTLY',
-          `The filters of the document (${[...conditions].join(', ')}) weigh ${weight} for the database, but at most ${limits.filterWeight} is allowed: ask for fewer such lists at a time.`,
+          `The filters of the document (${[...conditions].join(', ')}) weigh ${weight} for the database, but at most ${limits.filterWeight} is allowed: request fewer such lists at a time.`,
         )
       : undefined)
   );

@@ -79,7 +79,7 @@ export function defineConnection<Row extends object>(
         description: 'Where this range begins and ends.',
       }),
       totalCount: t.int({
-        description: `Items in the whole list: all ${names} of it that the viewer may see.`,
+        description: `Items in the complete list: all ${names} of it that the viewer may see.`,
         resolve: ({ list }) => list.count(),
       }),
       ...(isSearched && {

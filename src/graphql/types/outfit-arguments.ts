@@ -31,7 +31,7 @@ const slow =
 
 export const OutfitFilter = builder.inputType('OutfitFilter', {
   description:
-    'Filter of a list of outfits. All conditions must hold (AND); the values of one condition are alternatives (OR). An omitted or null condition is ignored.',
+    'Filter of a list of outfits. All conditions must match (AND); the values of one condition are alternatives (OR). An omitted or null condition is ignored.',
   fields: (t) => ({
     ids: t.idList({ description: `Outfits with one of these ids. ${alternatives}` }),
     userIds: t.idList({ description: `Outfits of the users with these ids. ${alternatives}` }),
@@ -71,7 +71,7 @@ export function isTooShort({ words }: Filter): boolean {
 
 export const searchTooShort = {
   description:
-    'Whether the list is empty because a word of the search is too short to be found: ask for more letters.',
+    'Whether the list is empty because a word of the search is too short to be found: more letters are needed.',
 } as const;
 
 type Input = InputShapeFromTypeParam<typeof builder.$inferSchemaTypes, typeof OutfitFilter, false>;

@@ -29,7 +29,7 @@ const InputErrorCodeRef = builder.enumType('InputErrorCode', {
 
 export const InputErrorRef = builder.objectRef<InputError>('InputError').implement({
   description:
-    'What is wrong with the value of one input field, to be shown beside it. A field has one error for each code.',
+    'What is wrong with the value of one input field, to be shown at it. A field has one error for each code.',
   fields: (t) => ({
     field: t.exposeString('field', { description: 'Name of the field in the input.' }),
     code: t.expose('code', {

@@ -36,7 +36,7 @@ function pageNumberOf({ offset, pageSize }: Page): number {
 const OutfitPageRef = builder.objectRef<Page>('OutfitPage').implement({
   description: 'One page of a numbered list of outfits.',
   fields: (t) => ({
-    count: t.exposeInt('count', { description: 'Outfits in the whole list, across all pages.' }),
+    count: t.exposeInt('count', { description: 'Outfits in the complete list, across all pages.' }),
     pageCount: t.int({
       description: 'Pages in the list; 1 when it is empty.',
       resolve: pageCountOf,

@@ -3,7 +3,7 @@
 import { ConfigError } from '../../config/config.ts';
 
 export const kindMeanings = {
-  status: 'another status, or no whole answer of one side (its place: unreachable)',
+  status: 'another status, or no complete answer of one side (its place: unreachable)',
   header: 'a header that apps see is missing, additional or another, such as those of CORS',
   value: 'a field has another value, or is on one side only; also `count`, `next` and `previous`',
   records: 'records are missing here, only here, or in another order; its place says which',

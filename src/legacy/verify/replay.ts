@@ -109,7 +109,7 @@ async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter
     lines++;
     if (!request || !isSendable(request.target)) {
       if (++left.unreadable <= maxNamed)
-        reporter.note(`${where} holds no request that can be asked again.`);
+        reporter.note(`${where} has no request that can be sent again.`);
       continue;
     }
     const isBelow = request.target.startsWith(prefix);

@@ -62,7 +62,8 @@ export async function importOutfits(
   } catch (error) {
     const reached = checkpoint?.read();
     if (!isRepeated) {
-      if (reached) reporter.note('What came before is saved; the same command goes on from there.');
+      if (reached)
+        reporter.note('What was read before is saved; the same command continues from there.');
     } else if (resume && reached?.totals.read === already) {
       // The next run begins anew: one page that always fails must not block the pages before it.
       checkpoint?.remove();
@@ -256,7 +257,9 @@ class ImportRun extends Run<ResumedOptions> {
       lines.push(`${formatNumber(already)} of them were read by the interrupted import.`);
     }
     if (this.isInterrupted) {
-      const next = checkpoint ? ' The same command goes on from there; --restart begins anew.' : '';
+      const next = checkpoint
+        ? ' The same command continues from there; --restart starts again.'
+        : '';
       lines.push(`Interrupted; what was read is saved.${next}`);
     }
     return [...lines, ...this.#describeBases(), ...this.#fields.describe()];

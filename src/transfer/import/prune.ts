@@ -84,10 +84,10 @@ export class Pruner {
     this.isWaiting = absentTwice.size < notInSource.size;
     if (this.isWaiting) {
       this.options.print(
-        `${name(notInSource.without(absentTwice), notInSource.size - absentTwice.size)} did not come: what the next whole crawl does not have either is lost.`,
+        `${name(notInSource.without(absentTwice), notInSource.size - absentTwice.size)} did not come: those that the next complete crawl lacks too are to be removed.`,
       );
     }
-    return this.#remove(absentTwice, 'did not come in two whole crawls', most);
+    return this.#remove(absentTwice, 'did not come in two complete crawls', most);
   }
 
   #refuse(reason = 'it was interrupted'): number {

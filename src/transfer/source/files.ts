@@ -22,7 +22,7 @@ export async function* readFiles(
   const { from } = options;
   const files = await listFiles(paths, options.notify);
   const first = from === undefined ? 0 : files.indexOf(from.at);
-  if (first === -1) throw new SourceError(`${from?.at} is gone: begin anew with --restart.`);
+  if (first === -1) throw new SourceError(`${from?.at} is gone: start again with --restart.`);
   const pages: Pages = {};
   for (const [index, file] of files.slice(first).entries()) {
     const done = index === 0 ? (from?.done ?? 0) : 0;
@@ -58,7 +58,7 @@ async function listFiles(
       );
       if (files.length === 0) {
         throw new SourceError(
-          `${path} holds no file that ends in .json, .ndjson or .jsonl (or .gz of these).`,
+          `${path} has no file that ends in .json, .ndjson or .jsonl (or .gz of these).`,
         );
       }
       const other = all.find((file) => !files.includes(file));
