@@ -14,6 +14,7 @@ import {
   isListType,
   isNonNullType,
   isObjectType,
+  OperationTypeNode,
   parse,
   parseValue,
   validate,
@@ -24,6 +25,7 @@ export interface RandomDocument {
   readonly text: string;
   /** Several sets of values for its variables, some of which do not fit. */
   readonly variables: readonly Record<string, unknown>[];
+  readonly types: Readonly<Record<string, GraphQLInputType>>;
 }
 
 /** What a generator may take for the arguments of the schema, so that much is found. */
@@ -48,9 +50,10 @@ export function generateDocument(
   schema: GraphQLSchema,
   random: () => number,
   values: Values,
+  operation = OperationTypeNode.QUERY,
 ): RandomDocument {
   for (;;) {
-    const document = new Writer(schema, random, values).write();
+    const document = new Writer(schema, random, values).write(operation);
     if (validate(schema, parse(document.text)).length === 0) return document;
   }
 }
@@ -74,17 +77,18 @@ class Writer {
     private readonly values: Values,
   ) {}
 
-  write(): RandomDocument {
-    const query = this.schema.getQueryType();
-    if (!query) throw new Error('The schema has no queries.');
-    const set = this.#selectionSet(query, 0);
+  write(operation: OperationTypeNode): RandomDocument {
+    const root = this.schema.getRootType(operation);
+    if (!root) throw new Error(`The schema has no ${operation}.`);
+    const set = this.#selectionSet(root, 0);
     const declared = this.#variables.map(
       ({ name, type, isRequired, fallback }) =>
         `$${name}: ${type}${isRequired ? '!' : ''}${fallback ? ` = ${fallback}` : ''}`,
     );
-    const head = declared.length > 0 ? `query Random(${declared.join(', ')})` : 'query Random';
+    const head = `${operation} Random${declared.length > 0 ? `(${declared.join(', ')})` : ''}`;
     const text = [`${head} ${set}`, ...this.#fragments.values()].join('\n');
-    return { text, variables: Array.from({ length: 5 }, () => this.#variableValues()) };
+    const types = Object.fromEntries(this.#variables.map(({ name, type }) => [name, type]));
+    return { text, types, variables: Array.from({ length: 5 }, () => this.#variableValues()) };
   }
 
   #chance(probability: number): boolean {

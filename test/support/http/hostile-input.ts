@@ -1,19 +1,14 @@
 // Hostile input: requests, frames, messages, values and headers that are the same for the same random numbers.
 import { METHODS } from 'node:http';
 import {
-  type GraphQLArgument,
-  type GraphQLField,
   type GraphQLInputType,
-  type GraphQLNamedType,
   type GraphQLSchema,
-  getNamedType,
-  isEnumType,
   isInputObjectType,
   isListType,
   isNonNullType,
-  isObjectType,
+  OperationTypeNode,
 } from 'graphql';
-import { createRandom } from '../graphql/random-documents.ts';
+import { createRandom, generateDocument } from '../graphql/random-documents.ts';
 
 /** Choices by numbers below 1. */
 export class Dice {
@@ -92,26 +87,23 @@ function anyValue(dice: Dice): unknown {
   ])();
 }
 
+const ordinary = {
+  Int: [-1, 1, 2, 7],
+  String: ['a', 'T3V0Zml0OjE=', 'VXNlcjox', '2022-01-01T00:00:00Z'],
+};
+
 /** A GraphQL operation with one hostile value, at any argument or input field that the schema has. */
 export function hostileOperation(schema: GraphQLSchema, dice: Dice): object {
-  const target = dice.pick(targetsOf(schema));
-  const { root, path, field, argument } = target;
-  const others = field.args.filter(
-    (other) => other !== argument && (isRequired(other) || dice.chance(0.2)),
-  );
-  const given = [...others.map((other) => `${other.name}: ${sample(other.type)}`)];
-  const value = hostileInput(argument.type, dice);
-  const asLiteral = dice.chance(0.2);
-  const variable = asLiteral ? literal(value) : '$v';
-  const repeats = dice.pick([1, 1, 1, 12]);
-  const call = `${field.name}(${[...given, `${argument.name}: ${variable}`].join(', ')})${selection(field)}`;
-  const calls = Array.from({ length: repeats }, (_, index) => `a${index}: ${call}`).join(' ');
-  const nested = path.reduceRight((inner, step) => `${step} { ${inner} }`, calls);
-  const header = asLiteral ? '' : `($v: ${argument.type})`;
-  const extra = dice.chance(0.1) ? { undeclared: anyValue(dice) } : {};
-  const query = `${root} Hostile${header} { ${nested} }`;
-  const isBroken = dice.chance(0.2);
-  return { query: isBroken ? breakWords(query, dice) : query, variables: { ...extra, v: value } };
+  const random = () => dice.below(2 ** 32) / 2 ** 32;
+  const root = dice.pick([OperationTypeNode.MUTATION, OperationTypeNode.QUERY]);
+  const { text, types, variables } = generateDocument(schema, random, ordinary, root);
+  const [name = 'none', type] = dice.pick(Object.entries(types)) ?? [];
+  const hostile = { [name]: type ? hostileInput(type, dice) : anyValue(dice) };
+  const undeclared = dice.chance(0.1) ? { undeclared: anyValue(dice) } : {};
+  // Most fields of a query are those of a subscription, too, of which there may be one.
+  const asked = dice.chance(0.2) ? text.replace(/^query/, 'subscription') : text;
+  const query = dice.chance(0.2) ? breakWords(asked, dice) : asked;
+  return { query, variables: { ...undeclared, ...variables[0], ...hostile } };
 }
 
 /** Another word in up to five places of a document. */
@@ -122,72 +114,6 @@ function breakWords(document: string, dice: Dice): string {
     words[dice.below(words.length)] = dice.pick([...oddWords, text]);
   });
   return words.join('');
-}
-
-interface Target {
-  readonly root: string;
-  readonly path: readonly string[];
-  readonly field: GraphQLField<unknown, unknown>;
-  readonly argument: GraphQLArgument;
-}
-
-let found: readonly Target[] | undefined;
-
-function targetsOf(schema: GraphQLSchema): readonly Target[] {
-  found ??= findTargets(schema);
-  return found;
-}
-
-/** Every argument of every field, by the shortest way from a root. */
-function findTargets(schema: GraphQLSchema): Target[] {
-  const targets: Target[] = [];
-  const seen = new Set<GraphQLNamedType>();
-  const roots = {
-    query: schema.getQueryType(),
-    mutation: schema.getMutationType(),
-    subscription: schema.getSubscriptionType(),
-  };
-  const waiting = Object.entries(roots).flatMap(([root, type]) =>
-    type ? [{ root, type: type as GraphQLNamedType, path: [] as string[] }] : [],
-  );
-  for (const { root, type, path } of waiting) {
-    if (!isObjectType(type) || seen.has(type)) continue;
-    seen.add(type);
-    for (const field of Object.values(type.getFields())) {
-      for (const argument of field.args) targets.push({ root, path, field, argument });
-      const given = field.args.filter(isRequired).map((it) => `${it.name}: ${sample(it.type)}`);
-      const step = `${field.name}${given.length > 0 ? `(${given.join(', ')})` : ''}`;
-      waiting.push({ root, type: getNamedType(field.type), path: [...path, step] });
-    }
-  }
-  return targets;
-}
-
-const isRequired = ({ type, defaultValue }: GraphQLArgument) =>
-  isNonNullType(type) && defaultValue === undefined;
-
-function selection(field: GraphQLField<unknown, unknown>): string {
-  return isLeaf(getNamedType(field.type)) ? '' : ' { __typename }';
-}
-
-const isLeaf = (type: GraphQLNamedType) => !('getFields' in type) && !('getTypes' in type);
-
-/** A literal that is valid, such that something is found. */
-function sample(type: GraphQLInputType): string {
-  if (isNonNullType(type)) return sample(type.ofType);
-  if (isListType(type)) return `[${sample(type.ofType)}]`;
-  if (isEnumType(type)) return type.getValues()[0]?.name ?? '';
-  if (isInputObjectType(type)) {
-    const fields = Object.values(type.getFields()).filter(({ type: inner }) =>
-      isNonNullType(inner),
-    );
-    return `{${fields.map((field) => `${field.name}: ${sample(field.type)}`).join(', ')}}`;
-  }
-  return (
-    ({ Int: '1', Float: '1', Boolean: 'true', ID: '"T3V0Zml0OjE="' } as Record<string, string>)[
-      `${type}`
-    ] ?? '"a"'
-  );
 }
 
 /** Any value, or one of the right shape with any value somewhere within. */
@@ -209,13 +135,6 @@ function hostileInput(type: GraphQLInputType, dice: Dice): unknown {
     ]);
   }
   return dice.chance(0.5) ? oddText(dice) : anyValue(dice);
-}
-
-function literal(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(literal).join(' ')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
-  const pairs = Object.entries(value).map(([name, inner]) => `${name}: ${literal(inner)}`);
-  return `{${pairs.join(' ')}}`;
 }
 
 /** A message of graphql-transport-ws with each field as it should be, as any value, or absent. */
