@@ -2,8 +2,15 @@
 import { cpSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { newEnvironment } from '../support/cli/first-start.ts';
-import { baseOf, failure, listing, publish, runServer, stop } from '../support/cli/process.ts';
+import {
+  baseOf,
+  failure,
+  listing,
+  newEnvironment,
+  publish,
+  runServer,
+  stop,
+} from '../support/cli/process.ts';
 import { makeDatabaseFolder } from '../support/databases/database-folder.js';
 
 /** A folder with the demonstration set, to be copied. */

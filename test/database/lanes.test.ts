@@ -1,6 +1,6 @@
 // Expensive lists: limited by weight, served in a lane of their own, so that they delay only each other.
 
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { ConcurrencyLimit } from '../../src/admission/concurrency-limit.ts';
 import { Lane } from '../../src/database/connection/lane.ts';
@@ -9,7 +9,9 @@ import { LiveFeed, type Subscriber } from '../../src/graphql/live/live-feed.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { openForTest, outfitId, type TestGateway, useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
+import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
+import { keepWarnings } from '../support/this-process.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 9 })];
 
@@ -38,7 +40,7 @@ const ask = (
   query: string,
   headers: Record<string, string> = {},
   variables: object = {},
-) => app.inject({ method: 'POST', url: '/graphql', headers, payload: { query, variables } });
+) => postGraphql(app, { query, variables }, headers);
 
 /** Follows a list by hashtag. */
 async function followTagged({ app }: TestGateway) {
@@ -322,10 +324,7 @@ const lists = times(45, (index) => `a${index}: outfits(page: ${1 + (index % 3)})
 
 test('a document with many lists waits for a connection in turn with others, and writes no warning', async () => {
   const gateway = await openSlow('1');
-  const warnings: Error[] = [];
-  const warn = (warning: Error) => warnings.push(warning);
-  process.on('warning', warn);
-  onTestFinished(() => void process.off('warning', warn));
+  const warnings = keepWarnings();
   const order: string[] = [];
   const long = ask(gateway, lists).then(() => order.push('45 lists'));
   await expect.poll(() => gateway.database.pool.lanes['all']?.waiting).toBeGreaterThan(40);

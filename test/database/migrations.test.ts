@@ -250,6 +250,19 @@ describe.each(laneKinds)('on %s', (kind) => {
   });
 });
 
+/** An empty PostgreSQL database for the running test. */
+async function makeEmpty() {
+  const { environment, remove } = await makeEmptyDatabase('PostgreSQL');
+  onTestFinished(remove);
+  const { DATABASE_URL = '' } = environment;
+  const open = async () => {
+    const database = await openDatabase(readConfig(environment));
+    onTestFinished(() => database.close());
+    return database.pool;
+  };
+  return { environment, DATABASE_URL, open };
+}
+
 test.each([
   ['CREATE TABLE orders (id int)', 'has tables (orders) of another program: use another database'],
   ['CREATE TABLE users (id int); CREATE VIEW v AS SELECT 1', 'has tables (users, v) of another'],
@@ -260,9 +273,7 @@ test.each([
     'has migrations (20240101_init) of another program: use another database',
   ],
 ])('a database of another program is left as it is: %s', async (made, sentence) => {
-  const { environment, remove } = await makeEmptyDatabase('PostgreSQL');
-  const { DATABASE_URL = '' } = environment;
-  onTestFinished(remove);
+  const { environment, DATABASE_URL } = await makeEmpty();
   await execute(DATABASE_URL, made);
   const relations = `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1`;
   const { rows } = await execute(DATABASE_URL, relations);
@@ -318,13 +329,11 @@ test.each([
     'may not make tables in the schema',
   ],
 ])('a role %s is told the statement that mends it', async (_what, statement, sentence) => {
-  const { environment, remove } = await makeEmptyDatabase('PostgreSQL');
-  const { DATABASE_URL = '' } = environment;
+  const { DATABASE_URL } = await makeEmpty();
   const role = `migrator_${randomUUID().slice(0, 8)}`;
   await execute(DATABASE_URL, `CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
   onTestFinished(async () => {
-    await remove();
-    await execute(inject('postgresUrl'), `DROP ROLE ${role}`);
+    await execute(DATABASE_URL, `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`);
   });
   await execute(DATABASE_URL, `GRANT CREATE ON SCHEMA public TO ${role}`);
   await execute(DATABASE_URL, `REVOKE CREATE ON SCHEMA public FROM ${role}`);
@@ -343,15 +352,7 @@ test.each([
 });
 
 test('a text with the line endings of Windows is the same migration, in both directions', async () => {
-  const { environment, remove } = await makeEmptyDatabase('PostgreSQL');
-  const { pool, close } = await openDatabase(readConfig(environment)).then((database) => ({
-    pool: database.pool,
-    close: () => database.close(),
-  }));
-  onTestFinished(async () => {
-    await close();
-    await remove();
-  });
+  const pool = await (await makeEmpty()).open();
   const windows = readMigrations().map(({ name, script }) =>
     toMigration(name, script.replaceAll('\n', '\r\n')),
   );
@@ -367,12 +368,8 @@ test('a text with the line endings of Windows is the same migration, in both dir
 });
 
 test('three migrators at the same time apply every migration once', async () => {
-  const { environment, remove } = await makeEmptyDatabase('PostgreSQL');
-  const databases = await Promise.all([1, 2, 3].map(() => openDatabase(readConfig(environment))));
-  onTestFinished(async () => {
-    for (const database of databases) await database.close();
-    await remove();
-  });
-  const runs = await Promise.all(databases.map(({ pool }) => migrate(pool, () => {})));
+  const { open } = await makeEmpty();
+  const pools = await Promise.all([open(), open(), open()]);
+  const runs = await Promise.all(pools.map((pool) => migrate(pool, () => {})));
   expect(runs.flat()).toEqual(names);
 });

@@ -1,8 +1,8 @@
 // Tables whose changes record_changes_of() records: which commits invalidate an answer that was read from them.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Dependencies } from '../../src/database/changes/change-log.ts';
 import { rowKeyOf } from '../../src/database/changes/change-log.ts';
-import { databaseKinds, openGateway, type TestGateway } from '../support/gateway.ts';
+import { databaseKinds, useGateway } from '../support/gateway.ts';
 import { extend, type Resolver } from '../support/graphql/schema-extension.ts';
 import { getGraphql } from '../support/http/graphql.ts';
 
@@ -32,9 +32,8 @@ const schema = extend(
 );
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  let gateway: TestGateway;
+  const gateway = useGateway(kind, [], {}, { schema });
   beforeAll(async () => {
-    gateway = await openGateway(kind, [], {}, { schema });
     // One transaction: the embedded database has one connection.
     await gateway.database.pool.query(`
       CREATE TABLE notes (id bigint PRIMARY KEY, text text NOT NULL DEFAULT '');
@@ -42,7 +41,6 @@ describe.each(databaseKinds)('on %s', (kind) => {
       CREATE TABLE others (id int PRIMARY KEY);
       SELECT record_changes_of('notes'), record_changes_of('pairs')`);
   });
-  afterAll(() => gateway.close());
 
   const askAll = async () => {
     reads = [];

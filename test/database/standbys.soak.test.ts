@@ -12,14 +12,14 @@ import {
   test,
 } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { Replicas } from '../../src/database/standby/replicas.ts';
 import { baseOf, failure, listing, runServer, stop } from '../support/cli/process.ts';
 import { connectForTest, connectTo } from '../support/databases/connections.ts';
 import { startDemoPostgres } from '../support/databases/demo-postgres.ts';
-import { databaseKinds, openGateway, outfitId } from '../support/gateway.ts';
+import { buildForTest, databaseKinds, openForTest, outfitId } from '../support/gateway.ts';
+import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const [id, userId] = [1, 1];
@@ -61,17 +61,15 @@ async function open(environment: Record<string, string> = {}): Promise<Opened> {
   const told: (string | undefined)[] = [];
   const replicas = new Replicas(config, database, 10_000, ({ problem }) => told.push(problem));
   await replicas.start(true);
-  const app = await buildApp(config, database, { replicas });
   onTestFinished(async () => {
-    await app.close();
     await replicas.close();
     await database.close();
   });
+  const app = await buildForTest(config, database, { replicas });
   return { app, replicas, told, reads: () => [...replicas.reads.values()].reduce((a, b) => a + b) };
 }
 
-const send = ({ app }: Opened, query: string, headers = {}) =>
-  app.inject({ method: 'POST', url: '/graphql', headers, payload: { query } });
+const send = ({ app }: Opened, query: string, headers = {}) => postGraphql(app, { query }, headers);
 
 async function ask(opened: Opened, query = document, headers = {}) {
   const response = await send(opened, query, headers);
@@ -227,8 +225,7 @@ test.each(databaseKinds)(
   async (kind) => {
     const rows = [...generateOutfits({ outfits: 45, users: 9 })];
     const environment = { READ_MAX_STALENESS: '5s', AUTH_JWT_SECRET: secret };
-    const { app, database, close } = await openGateway(kind, rows, environment);
-    onTestFinished(close);
+    const { app, database } = await openForTest(kind, rows, environment);
     const headers = await signIn(rows[0]?.userId ?? 0);
     const read = async (by = {}) => (await app.inject({ url: '/api/outfits/', headers: by })).body;
     const write = () => database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');

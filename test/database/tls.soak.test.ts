@@ -1,18 +1,10 @@
 // TLS between the gateway and PostgreSQL, with certificates of every kind.
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  mkdtempSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import { makeFolder } from '../support/cli/folder.ts';
 import { baseOf, runServer } from '../support/cli/process.ts';
 import { execute } from '../support/databases/connections.ts';
 import { startDemoPostgres } from '../support/databases/demo-postgres.ts';
@@ -20,7 +12,7 @@ import { send } from '../support/faults/load.ts';
 import { hasOpenSsl, makeCertificate } from '../support/http/certificates.ts';
 
 let server: Awaited<ReturnType<typeof startDemoPostgres>>;
-let folder: string;
+const folder = makeFolder(afterAll);
 const fileOf = (name: string) => join(folder, name);
 
 /** Puts the server's certificate where it looks, and lets the role `certified` in by its own only. */
@@ -51,7 +43,6 @@ async function switchOn(): Promise<void> {
 
 beforeAll(async () => {
   if (!hasOpenSsl) return;
-  folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-tls-'));
   const authority = 'authority';
   makeCertificate(folder, authority, { subject: 'Authority of the tests' });
   makeCertificate(folder, 'other', { subject: 'Another authority' });
@@ -64,7 +55,6 @@ beforeAll(async () => {
 afterAll(async () => {
   if (!hasOpenSsl) return;
   await server.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** The URL, with what it says of TLS; `AUTHORITY` and the like are paths of certificates. */

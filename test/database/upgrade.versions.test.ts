@@ -2,15 +2,22 @@
 // RELEASED_PACKAGE names the archive of that release (of npm pack, or npm run package); without it, this version is
 // upgraded to itself.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { dist, environmentOf, findFreePort, listing, run, stop } from '../support/cli/process.ts';
+import { makeFolder } from '../support/cli/folder.ts';
+import {
+  dist,
+  environmentOf,
+  findFreePort,
+  listing,
+  publish,
+  run,
+  stop,
+} from '../support/cli/process.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
-const place = mkdtempSync(join(tmpdir(), 'outfit-gateway-released-'));
-afterAll(() => rmSync(place, { recursive: true, force: true }));
+const place = makeFolder(afterAll);
 
 function unpackReleased(): string {
   const archive = process.env['RELEASED_PACKAGE'];
@@ -21,11 +28,8 @@ function unpackReleased(): string {
 
 const released = unpackReleased();
 
-async function publish(base: string, title: string): Promise<number> {
-  const headers = { 'Content-Type': 'application/json', ...(await signIn(1)) };
-  const image_key = 'outfits/770fa6b0-4523-43a9-a112-20a2eb647933.jpeg';
-  const body = JSON.stringify({ title, image_key });
-  const response = await fetch(`${base}/api/outfits/`, { method: 'POST', headers, body });
+async function create(base: string): Promise<number> {
+  const response = await publish(base, 1);
   expect(response.status).toBe(201);
   return ((await response.json()) as { id: number }).id;
 }
@@ -59,13 +63,13 @@ test('on PostgreSQL, the released gateway goes on while this one migrates, and b
 
   await command(released, 'migrate');
   const before = await start(released);
-  await publish(before.base, 'Written before the upgrade');
+  await create(before.base);
 
   await command(dist, 'migrate');
   // The released one serves and writes on what this one has migrated.
-  const between = await publish(before.base, 'Written before the new one starts');
+  const between = await create(before.base);
   const after = await start(dist);
-  const last = await publish(after.base, 'Written by the new one');
+  const last = await create(after.base);
   for (const base of [before.base, after.base]) {
     expect((await listing(base)).results.map(({ id }) => id).slice(0, 2)).toEqual([last, between]);
   }
@@ -74,7 +78,8 @@ test('on PostgreSQL, the released gateway goes on while this one migrates, and b
     expect(await read(after.base, query), query).toBe(await read(before.base, query));
   }
   expect(await stop(before.server), before.server.errors()).toBe(0);
-  await publish(after.base, 'Written when the old one has gone');
+  // When the old one has gone.
+  await create(after.base);
   expect((await listing(after.base)).count).toBe(2404);
   // The way back, without a restore: a gateway ignores migrations that it does not know.
   const back = await start(released);

@@ -1,7 +1,6 @@
 // Documents that are asked for by id or hash: trusted ones from a file, and automatic persisted queries.
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { getIntrospectionQuery } from 'graphql';
@@ -9,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config/config.ts';
+import { makeFolder } from '../support/cli/folder.ts';
 import { failure, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import { outfitId, useGateway } from '../support/gateway.ts';
 import { getGraphql as get, postGraphql as post } from '../support/http/graphql.ts';
@@ -30,12 +30,11 @@ const apolloManifest = (...operations: object[]) => ({
   operations,
 });
 
-const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-documents-'));
+const folder = makeFolder(afterAll);
 const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 25, users: 3 })]);
 const apps: FastifyInstance[] = [];
 afterAll(async () => {
   for (const app of apps) await app.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** A gateway on the same database that has read a file with this content. */

@@ -1,10 +1,10 @@
 // Filters of lists: every list, ordering and viewer against plain JavaScript on the same rows.
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { compareKeys, formatCursor, sortKeyOf } from '../../src/outfits/ordering.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import { openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { outfitId, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount, laneKinds } from '../support/lane.ts';
 import { anyFilterOf, matches, texts } from '../support/models/filter-model.ts';
@@ -53,20 +53,16 @@ interface Answer {
 
 describe.each(laneKinds)('on %s', (kind) => {
   describe.each(['listed', 'owner'])('with PRIVATE_OUTFITS=%s', (mode) => {
-    let gateway: TestGateway;
+    const settings = { PRIVATE_OUTFITS: mode, AUTH_JWT_SECRET: secret };
+    const gateway = useGateway(kind, rows, settings);
     const headers = new Map<number | undefined, Record<string, string>>();
     beforeAll(async () => {
-      gateway = await openGateway(kind, rows, {
-        PRIVATE_OUTFITS: mode,
-        AUTH_JWT_SECRET: secret,
-      });
       for (const viewer of viewers) headers.set(viewer, await signIn(viewer));
       await gateway.database.pool.query(
         'INSERT INTO outfit_likes (outfit_id, user_id) SELECT id, 1 FROM unnest($1::int[]) id',
         [likedByOne],
       );
     });
-    afterAll(() => gateway.close());
 
     const ask = (query: string, variables: object = {}, viewer?: number) =>
       gateway.post(query, variables, headers.get(viewer)) as Promise<Answer>;

@@ -8,6 +8,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { formatCursor } from '../../src/outfits/ordering.ts';
 import { useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
+import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount, laneKinds } from '../support/lane.ts';
 
@@ -114,12 +115,7 @@ describe.each(laneKinds)('likes on %s', (kind) => {
   const appFor = (setting: Setting) => apps.get(setting) ?? expect.fail('no app');
 
   async function ask(setting: Setting, viewer: Viewer, query: string, variables: object) {
-    const { body } = await appFor(setting).inject({
-      method: 'POST',
-      url: '/graphql',
-      headers: headers.get(viewer) ?? {},
-      payload: { query, variables },
-    });
+    const { body } = await postGraphql(appFor(setting), { query, variables }, headers.get(viewer));
     return body;
   }
 

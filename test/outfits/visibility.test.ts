@@ -1,12 +1,12 @@
 // Who sees which private outfits: a matrix of viewers, settings and ways to read, and a plain model.
 import fc from 'fast-check';
 import type { LightMyRequestResponse } from 'fastify';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
-import { openForTest, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import { openForTest, outfitId, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { amount, laneKinds } from '../support/lane.ts';
 import { orderings, sortIds } from '../support/models/orderings.ts';
@@ -38,7 +38,8 @@ const hidden = rows.find((row) => row.private && row.userId === 1) as OutfitRow;
 
 describe.each(laneKinds)('on %s', (kind) => {
   describe.each(['listed', 'owner'])('with PRIVATE_OUTFITS=%s', (mode) => {
-    let gateway: TestGateway;
+    const settings = { PRIVATE_OUTFITS: mode, AUTH_JWT_SECRET: secret };
+    const gateway = useGateway(kind, rows, { ...settings, PAGE_SIZE: String(pageSize) });
     const headers = new Map<Viewer, Record<string, string>>();
     const get = (viewer: Viewer, url: string, more: Record<string, string> = {}) =>
       gateway.get(url, { ...headers.get(viewer), ...more });
@@ -49,14 +50,8 @@ describe.each(laneKinds)('on %s', (kind) => {
       all.filter((row) => mode === 'listed' || !row.private || row.userId === viewers[viewer]);
 
     beforeAll(async () => {
-      gateway = await openGateway(kind, rows, {
-        PRIVATE_OUTFITS: mode,
-        AUTH_JWT_SECRET: secret,
-        PAGE_SIZE: String(pageSize),
-      });
       for (const viewer of viewerNames) headers.set(viewer, await signIn(viewers[viewer]));
     });
-    afterAll(() => gateway.close());
 
     test.each(viewerNames)(
       '%s learns nothing of hidden outfits from what writes answer',

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { deleteExpiredAnswers } from '../../src/outfits/writes/idempotency.ts';
@@ -11,10 +11,11 @@ import { connectForTest, databaseUrlOf } from '../support/databases/connections.
 import {
   databaseKinds,
   openForTest,
-  openGateway,
   outfitId,
   type TestGateway,
+  useGateway,
 } from '../support/gateway.ts';
+import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 5 })].map((row) => ({
@@ -44,16 +45,14 @@ interface Answer {
 }
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  let gateway: TestGateway;
+  const gateway = useGateway(kind, rows, { AUTH_JWT_SECRET: secret });
   let owner: Record<string, string>;
   let other: Record<string, string>;
 
   beforeAll(async () => {
-    gateway = await openGateway(kind, rows, { AUTH_JWT_SECRET: secret });
     owner = await signIn(ownerId);
     other = await signIn(otherId);
   });
-  afterAll(() => gateway.close());
 
   const send = (payload: string | Buffer, headers: Record<string, string>) =>
     gateway.app.inject({
@@ -69,12 +68,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     query: string,
     variables: object = {},
   ): Promise<Answer & { status: number }> => {
-    const response = await gateway.app.inject({
-      method: 'POST',
-      url: '/graphql',
-      headers,
-      payload: { query, variables },
-    });
+    const response = await postGraphql(gateway.app, { query, variables }, headers);
     return { ...response.json(), status: response.statusCode };
   };
   const mutate = async (

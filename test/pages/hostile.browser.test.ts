@@ -1,9 +1,9 @@
 // Outfits whose text is written to do harm: what is made of them stays a page that can be read.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findBarriers, findOverhang, lookNames, openPage } from '../support/browser/browser.ts';
+import { makeFolder } from '../support/cli/folder.ts';
 import { baseOf, clearAway, dist, run, runServer } from '../support/cli/process.ts';
 import { type LegacyRecord, makeLegacyRecord } from '../support/legacy/legacy-service.ts';
 
@@ -36,7 +36,7 @@ const records: LegacyRecord[] = Object.entries(texts).map(([name, text], index) 
   };
 });
 
-const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-browser-'));
+const folder = makeFolder(afterAll);
 let base: string;
 beforeAll(async () => {
   const file = join(folder, 'records.json');
@@ -48,10 +48,7 @@ beforeAll(async () => {
   expect(await importing.ended, importing.errors()).toBe(0);
   base = await baseOf(runServer(environment));
 });
-afterAll(async () => {
-  await clearAway();
-  rmSync(folder, { recursive: true });
-});
+afterAll(clearAway);
 
 describe.each(lookNames)('%s', (look) => {
   test('text that is made to break the listing does not', async () => {

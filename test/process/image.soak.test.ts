@@ -1,23 +1,15 @@
 // The Dockerfile without Docker: its build is replayed with the files that .dockerignore leaves, and what it makes is
 // started and asked as the image says.
 import { execFileSync, spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeFolder } from '../support/cli/folder.ts';
 import { baseOf, findFreePort, run, stop } from '../support/cli/process.ts';
 import { pairsOf, readDockerfile, valuesOf } from '../support/documents/dockerfile.ts';
 import { root } from '../support/documents/page.ts';
 
-const place = mkdtempSync(join(tmpdir(), 'outfit-gateway-image-'));
+const place = makeFolder(afterAll);
 const { stages } = readDockerfile();
 const [build = [], image = []] = stages;
 const app = join(place, 'app');
@@ -62,7 +54,6 @@ beforeAll(() => {
     } else expect(['FROM', 'WORKDIR']).toContain(name);
   }
 }, 600_000);
-afterAll(() => rmSync(place, { recursive: true, force: true }));
 
 const entry: readonly string[] = JSON.parse(valuesOf(image, 'ENTRYPOINT')[0] ?? '').map(
   (word: string) => word.replace(/^\/app\b/, app),

@@ -1,15 +1,14 @@
 // docs/switching-over.md: two gateways behind nginx change LEGACY_MODE one after the other, through all modes, forwards and
 // back, while apps write and read. No request fails, no write is lost or doubled, and nobody misses the own outfit.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import * as exportCommand from '../../src/commands/export.ts';
 import * as importCommand from '../../src/commands/import.ts';
 import { callCommand } from '../support/cli/commands.ts';
-import { useFolder } from '../support/cli/folder.ts';
+import { makeFolder, useFolder } from '../support/cli/folder.ts';
 import {
   baseOf,
   findFreePort,
@@ -26,7 +25,7 @@ const image = 'https://media.example.com/outfits/00000000-0000-4000-8000-0000000
 
 /** nginx with the block of docs/install.md, before these ports. */
 async function startProxy(ports: readonly number[]) {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-nginx-'));
+  const folder = makeFolder(onTestFinished);
   const own = await findFreePort();
   const page = readFileSync(new URL('../../docs/install.md', import.meta.url), 'utf8');
   const [, block = ''] = /```nginx\n([\s\S]*?)```/.exec(page) ?? [];
@@ -44,10 +43,7 @@ async function startProxy(ports: readonly number[]) {
   const child = spawn(program, ['-p', folder, '-c', join(folder, 'nginx.conf')], {
     stdio: 'ignore',
   });
-  onTestFinished(() => {
-    child.kill('SIGTERM');
-    rmSync(folder, { recursive: true });
-  });
+  onTestFinished(() => void child.kill('SIGTERM'));
   return {
     base: `http://127.0.0.1:${own}`,
     /** What it could not repeat at the other gateway. */

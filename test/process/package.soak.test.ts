@@ -1,16 +1,16 @@
 // npm pack and npm run package: what they make runs with Node.js alone, where no other package is.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeFolder } from '../support/cli/folder.ts';
 import { baseOf, run, stop } from '../support/cli/process.ts';
 import { deadLinks, root } from '../support/documents/page.ts';
 import { listen } from '../support/http/listen.ts';
 import { secret } from '../support/http/tokens.ts';
 
-const place = mkdtempSync(join(tmpdir(), 'outfit-gateway-package-'));
+const place = makeFolder(afterAll);
 const installed = join(place, 'node_modules/outfit-gateway');
 const command = join(place, 'node_modules/.bin/outfit-gateway');
 const manifestOf = (folder: string) =>
@@ -22,8 +22,6 @@ beforeAll(() => {
   const install = 'npm install --omit=dev ./outfit-gateway-*.tgz';
   execFileSync('sh', ['-ec', `${pack}; ${install}`], { cwd: place, stdio: 'pipe' });
 });
-
-afterAll(() => rmSync(place, { recursive: true, force: true }));
 
 const start = (...words: string[]) =>
   run([command, ...words], { PORT: '0', DATA_DIR: join(place, 'data'), AUTH_JWT_SECRET: secret });

@@ -1,13 +1,12 @@
 // The process as an operator meets it: starting, stopping, being killed, and saying what is wrong.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import { makeFolder } from '../support/cli/folder.ts';
 import {
   baseOf,
   dist,
@@ -90,8 +89,7 @@ test.each([
   ['for a reader that has stopped', 'mkfifo pipe; exec 9<>pipe; "$@" >pipe'],
 ])('a log %s stops neither requests nor SIGTERM', async (_name, script) => {
   const environment = { ...(await migratedEnvironmentOf('PostgreSQL')), LOG_LEVEL: 'debug' };
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-log-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = makeFolder(onTestFinished);
   const port = String(await findFreePort());
   const child = spawn(
     'sh',
@@ -117,8 +115,7 @@ const childrenOf = (pid = 0) =>
 
 test('an import of a FIFO without a writer ends on SIGTERM', async () => {
   const environment = await migratedEnvironmentOf('PostgreSQL');
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-fifo-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = makeFolder(onTestFinished);
   execFileSync('mkfifo', ['pipe'], { cwd: folder });
   const { PATH } = process.env;
   const importing = run(

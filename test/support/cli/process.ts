@@ -7,7 +7,7 @@ import { expect, inject } from 'vitest';
 import { makeDatabase, type TestDatabase } from '../databases/test-database.ts';
 import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../gateway.ts';
 import { listen } from '../http/listen.ts';
-import { signIn } from '../http/tokens.ts';
+import { secret, signIn } from '../http/tokens.ts';
 
 export const dist = fileURLToPath(new URL('../../../dist/', import.meta.url));
 const testDatabases: TestDatabase[] = [];
@@ -37,6 +37,12 @@ export const migratedEnvironmentOf = (kind: DatabaseKind) => keep(makeMigratedDa
 /** A PostgreSQL database with the demonstration set, which a gateway would take longer to save than to start. */
 export const demoEnvironment = () =>
   keep(makeDatabase(inject('postgresUrl'), inject('postgresDemo')));
+
+/** An empty database to be filled, and a temporary folder of its own. */
+export async function newEnvironment(kind: DatabaseKind): Promise<Record<string, string>> {
+  const { DATA_DIR: TMPDIR = '' } = await environmentOf('embedded');
+  return { ...(await environmentOf(kind)), TMPDIR, SEED: 'demo', AUTH_JWT_SECRET: secret };
+}
 
 export interface Run {
   readonly child: ChildProcess;

@@ -1,9 +1,9 @@
 // Debian's HAProxy with the file of deploy/, before gateways of a test.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { makeFolder } from '../cli/folder.ts';
 import { findFreePort } from '../cli/process.ts';
 
 export const haproxy = '/usr/sbin/haproxy';
@@ -26,12 +26,8 @@ export async function startHaproxy(ports: readonly number[]): Promise<string> {
 
 /** Runs it until the test has ended. */
 export function runHaproxy(configuration: string): void {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-haproxy-'));
-  const file = join(folder, 'haproxy.cfg');
+  const file = join(makeFolder(onTestFinished), 'haproxy.cfg');
   writeFileSync(file, configuration);
   const child = spawn(haproxy, ['-db', '-f', file], { stdio: 'ignore' });
-  onTestFinished(() => {
-    child.kill('SIGKILL');
-    rmSync(folder, { recursive: true });
-  });
+  onTestFinished(() => void child.kill('SIGKILL'));
 }
