@@ -40,8 +40,6 @@ export interface Batch {
   readonly next: Position | undefined;
   /** `count` of the last page so far. */
   readonly count: number | undefined;
-  /** `count` of the first page that was joined to this batch; undefined: as `count`. */
-  readonly firstCount?: number | undefined;
 }
 
 /** The source cannot be read; the message is one sentence with the reason. */

@@ -2,9 +2,10 @@
 import type { Config } from '../../config/config.ts';
 import type { Database } from '../../database/database.ts';
 import { IdSet } from '../../old-listing/id-set.ts';
-import type { Position } from '../../old-listing/page.ts';
+import { type Position, readProperty } from '../../old-listing/page.ts';
 import type { Recent } from '../../old-listing/record-lookup.ts';
 import { applyPendingChanges } from '../../outfits/counts.ts';
+import type { OutfitRow } from '../../outfits/row.ts';
 import {
   type Removed,
   raiseSequences,
@@ -15,8 +16,8 @@ import {
   saveOutfits,
 } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
-import type { Bases } from '../source/record.ts';
-import { type CheckedBatch, findListingUrl, readRows } from '../source/source.ts';
+import { type Bases, createCheck, findBases } from '../source/record.ts';
+import { findListingUrl, type SourceBatch } from '../source/source.ts';
 import type { Checkpoint, Progress } from './checkpoint.ts';
 import { type Compared, compareOutfits } from './dry-run.ts';
 import { FieldCounts } from './fields.ts';
@@ -85,7 +86,6 @@ class ImportRun extends Run<ResumedOptions> {
   #unnamed = 0;
   #bases: Bases;
   #savedId: number | undefined;
-  #firstCount: number | undefined;
   #areSequencesRaised = false;
   #unapplied = 0;
   /** In a dry run: ids that the database does not have, and the first records by what would be done with them. */
@@ -140,15 +140,13 @@ class ImportRun extends Run<ResumedOptions> {
 
   /** @param firstId ids from this one on are refused */
   async #saveBatches(firstId: number | undefined): Promise<void> {
-    const { options, onShortened } = this;
-    const reading = { ...options, from: options.resume?.position, firstId, onShortened };
+    const { isDry, resume } = this.options;
     // Files may be older than what is here, and replace it all the same.
-    const isDated = this.#isLive && !options.isDry;
+    const isDated = this.#isLive && !isDry;
     const begin = async () => (isDated ? readMoment(this.pool) : undefined);
-    const batches = readAhead(readRows(reading, this.#bases, this.reporter), begin);
-    await this.readAll(batches, async ({ item: batch, begun }) => {
-      await (options.isDry ? this.#compare(batch) : this.#save(batch, begun));
-      this.#countBatch(batch);
+    await this.readAll(resume?.position, begin, async (batch, moment) => {
+      const rows = this.#checkBatch(batch, firstId);
+      await (isDry ? this.#compare(rows) : this.#save(rows, moment));
       if (batch.next) this.#writeCheckpoint(batch.next);
       if (this.#unapplied < applyEvery) return;
       await applyPendingChanges(this.pool);
@@ -156,7 +154,22 @@ class ImportRun extends Run<ResumedOptions> {
     });
   }
 
-  async #compare({ rows }: CheckedBatch): Promise<void> {
+  #checkBatch(batch: SourceBatch, firstId: number | undefined): OutfitRow[] {
+    const values = batch.parts.flatMap((part) => ('value' in part ? [part.value] : []));
+    this.#bases = findBases(this.#bases, values);
+    const ids = values.map(readId).filter((id) => id !== undefined);
+    for (const id of ids) this.#ids.add(id);
+    this.#unnamed += batch.parts.length - ids.length;
+    const valid = this.check(batch, createCheck(this.#bases, firstId), nameOf);
+    return valid.map(({ row, value }) => {
+      const recent = this.#recent[row.private ? 'private' : 'public'];
+      if (recent.unshift(row.id) > maxRecent) recent.pop();
+      this.#fields.add(value);
+      return row;
+    });
+  }
+
+  async #compare(rows: readonly OutfitRow[]): Promise<void> {
     const compared = await compareOutfits(this.pool, rows, this.#missing, this.options.replace);
     for (const key of ['created', 'updated', 'unchanged'] as const) {
       this.totals[key] += compared[key].length;
@@ -164,7 +177,7 @@ class ImportRun extends Run<ResumedOptions> {
     }
   }
 
-  async #save({ rows }: CheckedBatch, moment: string | undefined): Promise<void> {
+  async #save(rows: readonly OutfitRow[], moment: string | undefined): Promise<void> {
     const saved = await saveOutfits(this.pool, rows, moment);
     // Writers wait for it. The first batch may follow one of a run that was killed before this step.
     if (saved.created > 0 || !this.#areSequencesRaised) await raiseSequences(this.pool);
@@ -172,21 +185,6 @@ class ImportRun extends Run<ResumedOptions> {
     this.#savedId = rows.at(-1)?.id ?? this.#savedId;
     this.add(saved);
     this.#unapplied += saved.created + saved.updated;
-  }
-
-  #countBatch(batch: CheckedBatch): void {
-    for (const id of batch.ids) this.#ids.add(id);
-    this.#unnamed += batch.read - batch.ids.length;
-    for (const { id, private: isPrivate } of batch.rows) {
-      const recent = this.#recent[isPrivate ? 'private' : 'public'];
-      if (recent.unshift(id) > maxRecent) recent.pop();
-    }
-    for (const record of batch.kept) this.#fields.add(record);
-    this.#bases = batch.bases;
-    this.count = batch.count;
-    this.#firstCount ??= batch.firstCount ?? batch.count;
-    this.totals.read += batch.read;
-    this.totals.broken += batch.broken;
   }
 
   #writeCheckpoint(position: Position): void {
@@ -224,7 +222,7 @@ class ImportRun extends Run<ResumedOptions> {
         (2 * this.totals.broken > this.totals.read && 'most records were broken'),
       broken: 0,
       // The smaller count: a record that was created meanwhile is on a page that was read before.
-      count: Math.min(this.#firstCount ?? 0, this.count ?? 0),
+      count: Math.min(this.firstCount ?? 0, this.count ?? 0),
       came: this.#ids.size,
     });
   }
@@ -301,20 +299,12 @@ class ImportRun extends Run<ResumedOptions> {
   }
 }
 
-/** Reads the next item while the current one is processed. @param begin called before an item is read */
-async function* readAhead<Item, Begun>(
-  items: AsyncGenerator<Item>,
-  begin: () => Promise<Begun>,
-): AsyncGenerator<{ readonly item: Item; readonly begun: Begun }> {
-  const read = async () => {
-    const begun = await begin();
-    return { begun, result: await items.next() };
-  };
-  let coming = read();
-  for (let current = await coming; !current.result.done; current = await coming) {
-    coming = read();
-    // A rejection counts when it is awaited, after the current item.
-    coming.catch(() => {});
-    yield { item: current.result.value, begun: current.begun };
-  }
+function readId(record: unknown): number | undefined {
+  const id = readProperty(record, 'id');
+  return typeof id === 'number' && (id | 0) === id ? id : undefined;
+}
+
+function nameOf(record: unknown): string {
+  const id = readId(record);
+  return id === undefined ? 'Record without a valid id' : `Outfit ${id}`;
 }

@@ -1,6 +1,5 @@
 // import --likes and --users: rows beside the outfits, upserted in batches. Running it again changes nothing.
 import type pg from 'pg';
-import type { Batch } from '../../old-listing/page.ts';
 import { applyPendingChanges } from '../../outfits/counts.ts';
 import { raiseSequences, readMoment, saveUsers } from '../../outfits/writes/bulk.ts';
 import {
@@ -10,8 +9,8 @@ import {
   saveLikes,
 } from '../../outfits/writes/likes.ts';
 import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
-import { type CheckedRow, checkLike, checkUser } from '../source/record.ts';
-import { checkParts, readBatches } from '../source/source.ts';
+import { checkLike, checkUser } from '../source/record.ts';
+import type { SourceBatch } from '../source/source.ts';
 import { Run, type RunOptions, type RunOutcome, reasonAgainstRemoval } from './run.ts';
 
 /** @throws SourceError when the source fails; the batches before are saved */
@@ -33,15 +32,14 @@ class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }
   #strangers = 0;
 
   async run(): Promise<RunOutcome> {
-    const { options, reporter, onShortened, totals } = this;
-    const { kind, replace, isDry } = options;
+    const { kind, replace, isDry } = this.options;
     const moment = await readMoment(this.pool);
-    await this.readAll(readBatches({ ...options, onShortened }, reporter), async (batch) => {
-      await (kind === 'likes' ? this.#saveLikes(batch) : this.#saveUsers(batch));
-      totals.read += batch.parts.length;
-      this.count = batch.count;
-    });
-    const { read, broken, ...saved } = totals;
+    await this.readAll(
+      undefined,
+      async () => {},
+      (batch) => (kind === 'likes' ? this.#saveLikes(batch) : this.#saveUsers(batch)),
+    );
+    const { read, broken, ...saved } = this.totals;
     const kept = Object.entries({ ...saved, broken });
     const lines = [
       this.summarize(
@@ -68,8 +66,8 @@ class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }
     return { lines, code: broken > 0 || isLacking || isRefused ? 1 : 0, isResumed: false };
   }
 
-  async #saveLikes(batch: Batch): Promise<void> {
-    const rows = this.#check(batch, checkLike);
+  async #saveLikes(batch: SourceBatch): Promise<void> {
+    const rows = this.check(batch, checkLike, () => 'Like');
     const unseen = rows.filter(({ row }) => this.#isNew(row.outfit, row.user));
     const likes = unseen.map(({ row }) => row);
     const { replace, isDry } = this.options;
@@ -88,8 +86,8 @@ class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }
     }
   }
 
-  async #saveUsers(batch: Batch): Promise<void> {
-    const rows = this.#check(batch, checkUser);
+  async #saveUsers(batch: SourceBatch): Promise<void> {
+    const rows = this.check(batch, checkUser, () => 'User');
     const unseen = rows.filter(({ row }) => this.#isNew(row.id, 0)).map(({ row }) => row);
     this.add(await saveUsers(this.pool, unseen, this.options.isDry));
     this.totals.unchanged += rows.length - unseen.length;
@@ -100,17 +98,6 @@ class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }
     const seconds = this.#seen.get(first) ?? new Set();
     this.#seen.set(first, seconds);
     return seconds.size < seconds.add(second).size;
-  }
-
-  #check<Row>({ parts }: Batch, check: (record: unknown) => CheckedRow<Row>) {
-    const valid = checkParts(
-      parts,
-      check,
-      () => (this.options.kind === 'likes' ? 'Like' : 'User'),
-      this.reporter,
-    );
-    this.totals.broken += parts.length - valid.length;
-    return valid;
   }
 
   /** @returns whether numbers of likes differ from their rows */

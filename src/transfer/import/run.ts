@@ -1,10 +1,12 @@
 // What the imports of outfits, users and likes share: a source is read batch by batch, to its end or to the signal.
 import type pg from 'pg';
+import type { Position, SourceRecord } from '../../old-listing/page.ts';
 import type { SaveResult } from '../../outfits/writes/bulk.ts';
 import { formatNumber, type Reporter } from '../reporter.ts';
-import type { SourceOptions } from '../source/source.ts';
+import type { CheckedRow } from '../source/record.ts';
+import { readSource, type SourceBatch, type SourceOptions } from '../source/source.ts';
 
-export interface RunOptions extends Omit<SourceOptions, 'firstId' | 'from' | 'onShortened'> {
+export interface RunOptions extends Omit<SourceOptions, 'from' | 'notify' | 'onShortened'> {
   /** Whether to remove at the end what the source does not have; of likes, those of earlier imports. */
   readonly replace: boolean;
   /** Whether to save and remove nothing. */
@@ -37,7 +39,8 @@ export function reasonAgainstRemoval({ ending, broken, count, came }: Crawl): st
 
 export abstract class Run<Options extends RunOptions> {
   protected readonly totals = { read: 0, created: 0, updated: 0, unchanged: 0, broken: 0 };
-  /** `count` of the last page. */
+  /** `count` of the first page, and of the last one. */
+  protected firstCount: number | undefined;
   protected count: number | undefined;
   /** How the source ended before its end, as a clause. */
   protected shortened: string | undefined;
@@ -50,24 +53,38 @@ export abstract class Run<Options extends RunOptions> {
     protected readonly reporter: Reporter,
   ) {}
 
-  protected readonly onShortened = (reason: string): void => {
-    this.shortened = reason;
-  };
-
   protected add({ created, updated, unchanged }: SaveResult): void {
     this.totals.created += created;
     this.totals.updated += updated;
     this.totals.unchanged += unchanged;
   }
 
-  protected async readAll<Batch>(
-    batches: AsyncIterable<Batch>,
-    process: (batch: Batch) => Promise<void>,
+  /** @param begin called before a batch is read, while the one before it is saved */
+  protected async readAll<Begun>(
+    from: Position | undefined,
+    begin: () => Promise<Begun>,
+    save: (batch: SourceBatch, begun: Begun) => Promise<void>,
   ): Promise<void> {
-    const begun = performance.now();
+    const started = performance.now();
+    const batches = readSource({
+      ...{ ...this.options, from },
+      notify: (sentence) => this.reporter.note(sentence),
+      onShortened: (reason) => {
+        this.shortened = reason;
+      },
+    });
+    const read = async () => ({ begun: await begin(), result: await batches.next() });
     try {
-      for await (const batch of batches) {
-        await process(batch);
+      let coming = read();
+      for (let current = await coming; !current.result.done; current = await coming) {
+        coming = read();
+        // A rejection counts when it is awaited, after the current batch.
+        coming.catch(() => {});
+        const batch = current.result.value;
+        this.firstCount = batch.firstCount;
+        this.count = batch.count;
+        this.totals.read += batch.parts.length;
+        await save(batch, current.begun);
         this.reporter.progress(this.totals.read, this.count);
       }
     } catch (error) {
@@ -77,8 +94,29 @@ export abstract class Run<Options extends RunOptions> {
       this.isInterrupted = true;
     } finally {
       this.reporter.finish();
-      this.#seconds = (performance.now() - begun) / 1000;
+      this.#seconds = (performance.now() - started) / 1000;
     }
+  }
+
+  /** The valid records of a batch; the others are reported. @param nameOf what a broken record is called */
+  protected check<Row>(
+    { parts }: SourceBatch,
+    check: (record: unknown) => CheckedRow<Row>,
+    nameOf: (value: unknown) => string,
+  ): (SourceRecord & { readonly row: Row })[] {
+    const valid = parts.flatMap((part) => {
+      if ('reason' in part) {
+        this.reporter.fault(`${part.where}: ${part.reason}`, part.reason);
+        return [];
+      }
+      const { row, reasons } = check(part.value);
+      if (reasons === undefined) return [{ ...part, row }];
+      const [name, why] = [nameOf(part.value), reasons.join('; ')];
+      this.reporter.fault(`${name} (${part.where}): ${why}`, `${name}: ${why}`);
+      return [];
+    });
+    this.totals.broken += parts.length - valid.length;
+    return valid;
   }
 
   /** @param kept numbers by what became of the records @param already records that an interrupted run has read */

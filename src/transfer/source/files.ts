@@ -12,8 +12,6 @@ import {
 } from '../../old-listing/page.ts';
 import { type Entry, readEntries } from './entries.ts';
 
-const batchSize = 500;
-
 /** @throws SourceError when a path does not exist or a folder holds nothing to read */
 export async function* readFiles(
   paths: readonly string[],
@@ -23,21 +21,28 @@ export async function* readFiles(
   const files = await listFiles(paths, options.notify);
   const first = from === undefined ? 0 : files.indexOf(from.at);
   if (first === -1) throw new SourceError(`${from?.at} is gone: start again with --restart.`);
-  const pages: Pages = {};
+  let last: Envelope | undefined;
+  const onPage = (page: Envelope) => {
+    last = page;
+  };
   for (const [index, file] of files.slice(first).entries()) {
     const done = index === 0 ? (from?.done ?? 0) : 0;
-    yield* readFile(file, done, options, pages);
+    let number = 0;
+    const toBatch = (...parts: Entry[]): Batch => {
+      return { parts, next: { at: file, done: number }, count: last?.count };
+    };
+    for await (const entry of readEntries(file, options.stdin, options.signal, onPage)) {
+      number++;
+      // An interrupted run has saved the others.
+      if (number > done) yield toBatch(entry);
+      options.signal.throwIfAborted();
+    }
+    yield toBatch();
+    options.signal.throwIfAborted();
   }
-  const { last } = pages;
   if (typeof last?.next !== 'string' || last.count !== undefined) return;
   options.notify(`The last page links to another one, which did not come (${cut(last.next)}).`);
   options.onShortened?.('the last page links to another one');
-}
-
-/** Of the pages in the files so far. */
-interface Pages {
-  firstCount?: number | undefined;
-  last?: Envelope;
 }
 
 async function listFiles(
@@ -93,34 +98,4 @@ async function listFolder(folder: string): Promise<string[]> {
     return entry.name.startsWith('.') ? [] : listFolder(path);
   });
   return (await Promise.all(lists)).flat();
-}
-
-/** @param done entries to skip: an interrupted run has processed them */
-async function* readFile(
-  file: string,
-  done: number,
-  { signal, stdin }: ReadOptions,
-  pages: Pages,
-): AsyncGenerator<Batch> {
-  let entries: Entry[] = [];
-  let number = 0;
-  const onPage = (page: Envelope) => {
-    pages.firstCount ??= page.count;
-    pages.last = page;
-  };
-  const toBatch = () => {
-    const { firstCount, last } = pages;
-    return { parts: entries, next: { at: file, done: number }, count: last?.count, firstCount };
-  };
-  for await (const entry of readEntries(file, stdin, signal, onPage)) {
-    number++;
-    if (number <= done) continue;
-    entries.push(entry);
-    if (entries.length < batchSize) continue;
-    yield toBatch();
-    signal.throwIfAborted();
-    entries = [];
-  }
-  yield toBatch();
-  signal.throwIfAborted();
 }
