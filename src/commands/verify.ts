@@ -80,9 +80,8 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     const options = { listing, headers, openOurs, report, signal, sample, origins, timeout, wait };
     return verifyListing({ ...options, routes }, reporter).finally(() => reporter.finish());
   };
-  const service = against && createOwnService({ url: against, timeout });
-  const facts = service
-    ? await verify(async () => service).finally(service.close)
+  const facts = against
+    ? await verify(async () => createOwnService({ url: against, timeout }))
     : await withService(config, verify);
   const compared = `${formatNumber(facts.records)} records in ${facts.orders} orders, ${formatNumber(facts.answers)} answers`;
   return conclude(report, compared, { sources, against, ...facts }, values.json, io);
@@ -95,20 +94,12 @@ async function withService<Result>(
   config: Config,
   verify: (openOurs: OpenOurs) => Promise<Result>,
 ): Promise<Result> {
-  const opened: ComparedService[] = [];
-  const verifyWith = async (database: Database) => {
-    try {
-      return await verify(async (pageSize = config.pageSize) => {
-        const service = await openComparedService({ ...config, pageSize }, database);
-        opened.push(service);
-        return service;
-      });
-    } finally {
-      for (const service of opened) await service.close();
-    }
-  };
   try {
-    return await withDatabase(config, verifyWith);
+    return await withDatabase(config, (database) =>
+      verify((pageSize = config.pageSize) =>
+        openComparedService({ ...config, pageSize }, database),
+      ),
+    );
   } catch (error) {
     if (!(error instanceof EmbeddedDatabaseError)) throw error;
     throw new EmbeddedDatabaseError(

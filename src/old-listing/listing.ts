@@ -8,6 +8,7 @@ import {
   type Batch,
   type Envelope,
   parseJson,
+  queryOf,
   type ReadOptions,
   readProperty,
   SourceError,
@@ -156,12 +157,9 @@ interface Page {
   readonly envelope: Envelope;
 }
 
-/** Only the query of a link is used: behind a proxy the service may not know its own address. */
 function resolveNext({ url, envelope: { next } }: Page): string | undefined {
-  if (typeof next !== 'string') return undefined;
-  const resolved = new URL(url);
-  resolved.search = next.split('#', 1)[0]?.split('?').slice(1).join('?') ?? '';
-  return resolved.href;
+  const query = queryOf(next);
+  return query && Object.assign(new URL(url), { search: query }).href;
 }
 
 /**

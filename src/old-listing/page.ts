@@ -96,6 +96,13 @@ export function asEnvelope(value: unknown, isLinked = false): Envelope | undefin
   return isLinked || data?.next !== undefined || data?.count !== undefined ? data : undefined;
 }
 
+/** The query of a link, with its `?`. The rest is not used: behind a proxy a service may not know its own address. */
+export function queryOf(link: string | null | undefined): string | undefined {
+  if (typeof link !== 'string') return undefined;
+  const [, ...query] = link.split('#', 1)[0]?.split('?') ?? [];
+  return `?${query.join('?')}`;
+}
+
 export function readProperty(holder: unknown, key: PropertyKey): unknown {
   return typeof holder === 'object' && holder !== null ? Reflect.get(holder, key) : undefined;
 }

@@ -1,8 +1,9 @@
 // Compares two JSON documents of a listing; the kinds of differences are those of `difference.ts`.
 import { cut } from '../../errors.ts';
+import { readProperty } from '../../old-listing/page.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import type { Findings, Kind } from './difference.ts';
-import { idOf, resultsOf } from './listing-page.ts';
+import { idOf } from './listing-page.ts';
 
 /** Base URLs that are equivalent in links, such as `https://old.example.com`. */
 export interface Bases {
@@ -122,7 +123,8 @@ function isObject(value: unknown): value is JsonObject {
 }
 
 function isPage(value: unknown): boolean {
-  return resultsOf(value) !== undefined && ('count' in Object(value) || 'next' in Object(value));
+  const results = readProperty(value, 'results');
+  return Array.isArray(results) && ('count' in Object(value) || 'next' in Object(value));
 }
 
 /** In another envelope, or in none: lists beside the records have no ids. */

@@ -1,7 +1,7 @@
 // A page of a listing, and records with equal sort values on two pages.
 import { cut } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
-import { parseJson, readProperty } from '../../old-listing/page.ts';
+import { asEnvelope, parseJson, queryOf, readProperty } from '../../old-listing/page.ts';
 import { orderingFields, simplifyOrdering } from '../../outfits/ordering.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import type { Difference } from './difference.ts';
@@ -22,11 +22,6 @@ export interface ListingPage {
 
 type PageAnswer = Pick<Answer, 'status' | 'body'>;
 
-export function resultsOf(root: unknown): readonly unknown[] | undefined {
-  const results = readProperty(root, 'results');
-  return Array.isArray(results) ? results : undefined;
-}
-
 export function idOf(record: unknown): string | undefined {
   const id = readProperty(record, 'id');
   return typeof id === 'number' || typeof id === 'string' ? cut(JSON.stringify(id)) : undefined;
@@ -37,14 +32,12 @@ export function readListingPage(
   { status, body }: PageAnswer,
   field: string,
 ): ListingPage | undefined {
-  const root = status === 200 ? parseOrUndefined(body.toString()) : undefined;
-  const results = resultsOf(root);
-  if (!results) return undefined;
-  const count = readProperty(root, 'count');
+  const page = status === 200 ? asEnvelope(parseOrUndefined(body.toString()), true) : undefined;
+  if (!page) return undefined;
   return {
-    count: typeof count === 'number' ? count : undefined,
-    next: queryOf(readProperty(root, 'next')),
-    records: results.flatMap((value) => {
+    count: page.count,
+    next: queryOf(page.next),
+    records: page.results.flatMap((value) => {
       const id = idOf(value);
       return id === undefined ? [] : [{ id, key: keyOf(value, field), value }];
     }),
@@ -57,13 +50,6 @@ function parseOrUndefined(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** Only the query of a link counts: behind a proxy a service may not know its own address. */
-function queryOf(link: unknown): string | undefined {
-  if (typeof link !== 'string') return undefined;
-  const [, ...query] = link.split('#', 1)[0]?.split('?') ?? [];
-  return `?${query.join('?')}`;
 }
 
 function keyOf(record: unknown, field: string): bigint | string {

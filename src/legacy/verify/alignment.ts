@@ -3,8 +3,7 @@
 import { IdSet } from '../../old-listing/id-set.ts';
 import { SourceError } from '../../old-listing/page.ts';
 import type { PageRecord } from '../compare/listing-page.ts';
-
-export type Side = 'theirs' | 'ours';
+import type { Both, Side } from './compared-service.ts';
 
 export interface Placed extends PageRecord {
   readonly page: number;
@@ -15,7 +14,7 @@ export interface Placed extends PageRecord {
 }
 
 /** A record that stands on different pages of the two listings. */
-export type Moved = Readonly<Record<Side, Placed>>;
+export type Moved = Both<Placed>;
 
 /** Unmatched records of a listing whose values are kept, and those after which a comparison makes no sense. */
 const maxHeld = 50_000;
@@ -42,7 +41,7 @@ export class Alignment {
         this.#lists[own].wait(placed);
         continue;
       }
-      const both = { [own]: placed, [other]: match } as Record<Side, Placed>;
+      const both = { [own]: placed, [other]: match } as Both<Placed>;
       this.common?.add(toNumber(placed.id) ?? 0);
       this.shift = both.ours.place - both.theirs.place;
       if (match.page !== page && match.value !== undefined) moved.push(both);
@@ -51,7 +50,7 @@ export class Alignment {
   }
 
   /** Records that only one listing has. */
-  get unmatched(): Readonly<Record<Side, readonly Placed[]>> {
+  get unmatched(): Both<readonly Placed[]> {
     const { theirs, ours } = this.#lists;
     return { theirs: [...theirs.waiting.values()], ours: [...ours.waiting.values()] };
   }

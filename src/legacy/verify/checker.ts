@@ -4,26 +4,26 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../../http/client.ts';
 import { compareAnswers } from '../compare/compare.ts';
 import { type Difference, transientKinds } from '../compare/difference.ts';
-import type { Answers, ComparedRequest, ComparedServices, Select } from './compared-requests.ts';
+import type { ComparedRequest } from './compared-requests.ts';
 import {
   type AskOptions,
   askWithRetry,
+  type Both,
   type ComparedService,
   type Method,
   NoAnswerError,
-  type SentHeaders,
+  type Side,
 } from './compared-service.ts';
 import type { Report } from './report.ts';
 
 interface Suspect {
   readonly request: ComparedRequest;
   readonly differences: readonly Difference[];
-  readonly select: Select;
 }
 
 type AttemptLimits = Pick<AskOptions, 'maxAttempts' | 'allowErrors'>;
 
-interface CheckerOptions extends ComparedServices {
+interface CheckerOptions extends Both<ComparedService> {
   /** Origin of a web app, which requests are sent with: the headers of CORS depend on it. */
   readonly origin: string;
   readonly report: Report;
@@ -52,30 +52,31 @@ export class Checker {
 
   constructor(readonly options: CheckerOptions) {}
 
-  async ask(request: ComparedRequest, limits: AttemptLimits = {}): Promise<Answers> {
-    const { method, legacyTarget, ownTarget } = request;
+  async ask(request: ComparedRequest, limits: AttemptLimits = {}): Promise<Both<Answer>> {
+    const { method, targets, isConditional, comparesLength } = request;
     const options = { ...this.options, ...limits, headers: this.#headersOf(request) };
-    const ask = async (service: ComparedService, target: string) => {
+    const ask = async (side: Side) => {
+      const [service, target] = [this.options[side], targets[side]];
       const answer = await askWithRetry(service, method, target, options);
-      const { etag } = answer.headers;
-      if (request.isConditional && etag !== undefined) {
+      const { etag, 'content-length': length } = answer.headers;
+      if (isConditional && etag !== undefined) {
         const headers = { ...options.headers, 'if-none-match': etag };
         return askWithRetry(service, method, target, { ...options, headers });
       }
-      if (!request.comparesLength || answer.headers['content-length'] === undefined) return answer;
+      if (!comparesLength || length === undefined) return answer;
       return withLengthOfGet(answer, await askWithRetry(service, 'GET', target, options));
     };
-    const { theirs, ours } = this.options;
-    const answers = await Promise.all([ask(theirs, legacyTarget), ask(ours, ownTarget)]);
-    return { theirs: answers[0], ours: answers[1] };
+    const [theirs, ours] = await Promise.all([ask('theirs'), ask('ours')]);
+    return { theirs, ours };
   }
 
-  #headersOf({ headers }: ComparedRequest): SentHeaders {
-    return { origin: this.options.origin, ...headers };
-  }
+  /** All have an origin: the headers of CORS depend on it. */
+  #headersOf = ({ headers }: ComparedRequest) => ({ origin: this.options.origin, ...headers });
 
-  askOne(side: 'theirs' | 'ours', target: string): Promise<Answer> {
-    return askWithRetry(this.options[side], 'GET', target, this.options);
+  /** @param query of the listing */
+  askOne(side: Side, query: string): Promise<Answer> {
+    const service = this.options[side];
+    return askWithRetry(service, 'GET', service.path + query, this.options);
   }
 
   /** Gives an empty answer of the source for a failure: a later comparison of the same request reports it. */
@@ -87,37 +88,31 @@ export class Checker {
     });
   }
 
-  compare(request: ComparedRequest, { theirs, ours }: Answers): Difference[] {
-    const { method, legacyTarget: target } = request;
-    const { theirs: service, ours: own } = this.options;
-    const bases = { theirs: service.linkBases ?? service.base, ours: own.linkBases ?? own.base };
-    const headers = this.#headersOf(request);
-    return compareAnswers({ method, target, headers }, theirs, ours, bases);
+  compare(request: ComparedRequest, answers: Both<Answer>): Difference[] {
+    const { method, targets, select } = request;
+    const { theirs, ours } = this.options;
+    const bases = { theirs: theirs.linkBases ?? theirs.base, ours: ours.linkBases ?? ours.base };
+    const compared = { method, target: targets.theirs, headers: this.#headersOf(request) };
+    const found = compareAnswers(compared, answers.theirs, answers.ours, bases);
+    return select ? select(found, answers) : found;
   }
 
   /** Compares a request; differences are reported at once, or after a recheck. */
-  async check(
-    request: ComparedRequest,
-    select: Select = (differences) => differences,
-  ): Promise<Partial<Answers>> {
+  async check(request: ComparedRequest): Promise<Partial<Both<Answer>>> {
     const answers = await this.#askBoth(request);
     this.compared++;
-    await this.settle(request, answers, select);
+    await this.settle(request, answers);
     return 'kind' in answers ? {} : answers;
   }
 
   /** Reports the differences of two answers, now or after a recheck. */
-  async settle(
-    request: ComparedRequest,
-    answers: Answers | Difference,
-    select: Select,
-  ): Promise<void> {
-    const differences = this.#find(request, answers, select);
+  async settle(request: ComparedRequest, answers: Both<Answer> | Difference): Promise<void> {
+    const differences = this.#find(request, answers);
     if (!differences.some((difference) => this.#needsRecheck(difference))) {
       this.report(request, differences);
       return;
     }
-    this.#suspects.push({ request, differences, select });
+    this.#suspects.push({ request, differences });
     if (this.#suspects.length >= maxSuspects) await this.recheck();
   }
 
@@ -127,13 +122,13 @@ export class Checker {
     return (this.#confirmed.get(keyOf(difference)) ?? 0) < maxRechecked;
   }
 
-  report(request: ComparedRequest, differences: readonly Difference[]): void {
+  report({ method, targets, times }: ComparedRequest, differences: readonly Difference[]): void {
     const { theirs, ours, report } = this.options;
     const asked = {
-      there: `${request.method === 'GET' ? '' : `${request.method} `}${theirs.base}${request.legacyTarget}`,
-      here: `${ours.base}${request.ownTarget}`,
+      there: `${method === 'GET' ? '' : `${method} `}${theirs.base}${targets.theirs}`,
+      here: `${ours.base}${targets.ours}`,
     };
-    for (const difference of differences) report.add(difference, asked, request.times);
+    for (const difference of differences) report.add(difference, asked, times);
   }
 
   /** Sends the requests of all suspects again, and reports what still differs. */
@@ -146,20 +141,19 @@ export class Checker {
       if (suspects.length === 0) return;
       if (this.unreachable === undefined) await sleep(delay, undefined, { signal });
       const left: Suspect[] = [];
-      for (const [index, suspect] of suspects.entries()) {
-        const { request, select } = suspect;
+      for (const [index, { request, differences: before }] of suspects.entries()) {
         if (this.unreachable !== undefined) {
-          this.report(request, suspect.differences);
+          this.report(request, before);
           continue;
         }
         const answers = await this.#askBoth(request).catch((error: unknown) => {
           this.#suspects.push(...left, ...suspects.slice(index));
           throw error;
         });
-        const differences = this.#find(request, answers, select);
+        const differences = this.#find(request, answers);
         const isLast = round === delays.length - 1;
         if (!isLast && differences.some((found) => this.#needsRecheck(found))) {
-          left.push({ request, differences, select });
+          left.push({ request, differences });
         } else this.#confirm(request, differences);
       }
       suspects = left;
@@ -179,13 +173,12 @@ export class Checker {
     this.report(request, differences);
   }
 
-  #find(request: ComparedRequest, answers: Answers | Difference, select: Select): Difference[] {
-    if ('kind' in answers) return [answers];
-    return select(this.compare(request, answers), answers);
+  #find(request: ComparedRequest, answers: Both<Answer> | Difference): Difference[] {
+    return 'kind' in answers ? [answers] : this.compare(request, answers);
   }
 
   /** A failure becomes a difference, and an error status an answer, unless the request is required. */
-  async #askBoth(request: ComparedRequest): Promise<Answers | Difference> {
+  async #askBoth(request: ComparedRequest): Promise<Both<Answer> | Difference> {
     if (request.isRequired) return this.ask(request);
     try {
       const answers = await this.ask(request, { maxAttempts, allowErrors: true });

@@ -11,6 +11,11 @@ import {
 import type { Difference } from '../compare/difference.ts';
 import { servedByHeader } from '../proxy/forwarded-headers.ts';
 
+/** The old service, and this one. */
+export const sides = ['theirs', 'ours'] as const;
+export type Side = (typeof sides)[number];
+export type Both<Value> = Readonly<Record<Side, Value>>;
+
 export interface ComparedService {
   /** Scheme, host and port. */
   readonly base: string;

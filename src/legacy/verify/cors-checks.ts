@@ -1,7 +1,8 @@
 // What browsers ask of both services before a page of another origin may use them.
 import { listOf } from '../compare/compare-headers.ts';
+import type { Difference } from '../compare/difference.ts';
 import type { Checker } from './checker.ts';
-import type { ComparedRequest, Select } from './compared-requests.ts';
+import type { ComparedRequest } from './compared-requests.ts';
 
 /** An origin that no service names: only one that allows all origins allows it. */
 export const unknownOrigin = 'https://origin.invalid';
@@ -12,7 +13,7 @@ const usualHeaders = ['accept', 'authorization', 'content-type', 'x-csrftoken', 
 const forbidden =
   /^(?:\*|accept-encoding|access-control-.*|connection|content-length|cookie|host|origin|referer)$/;
 
-const onlyCors: Select = (differences) =>
+const onlyCors = (differences: readonly Difference[]) =>
   differences.filter(({ where }) => where?.startsWith('access-control-'));
 
 /** Browsers send OPTIONS only as a preflight, and for HEAD the same as for GET. */
@@ -26,8 +27,8 @@ export async function checkCors(
   origins: readonly string[],
 ): Promise<void> {
   let [varies, isAllowed] = [false, false];
-  const check = async (...asked: Parameters<Checker['check']>) => {
-    const headers = (await checker.check(...asked)).theirs?.headers ?? {};
+  const check = async (asked: ComparedRequest) => {
+    const headers = (await checker.check(asked)).theirs?.headers ?? {};
     varies ||= /\borigin\b/i.test(headers['vary'] ?? '');
     isAllowed ||= headers['access-control-allow-origin'] !== undefined;
     return headers;
@@ -35,7 +36,7 @@ export async function checkCors(
   for (const origin of new Set([...origins, unknownOrigin])) {
     // All requests of the comparison have the origin of the checker.
     const isRead = methods.has('GET') && origin !== checker.options.origin;
-    if (isRead) await check({ ...request, headers: { origin } }, onlyCors);
+    if (isRead) await check({ ...request, headers: { origin }, select: onlyCors });
     for (const method of methods) {
       const preflightFor = (headers: readonly string[]): ComparedRequest => ({
         ...{ ...request, method: 'OPTIONS' },

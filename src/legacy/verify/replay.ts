@@ -4,15 +4,13 @@ import type { Readable } from 'node:stream';
 import { type Progress, SourceError } from '../../old-listing/page.ts';
 import { type LoggedRequest, readAccessLog } from './access-log.ts';
 import { Checker } from './checker.ts';
-import { type ComparedService, limitRate, type Method } from './compared-service.ts';
+import { type Both, type ComparedService, limitRate, type Method } from './compared-service.ts';
 import { appMethods, checkCors, unknownOrigin } from './cors-checks.ts';
 import type { Report } from './report.ts';
 
-interface ReplayOptions {
+interface ReplayOptions extends Both<ComparedService> {
   readonly files: readonly string[];
   readonly stdin: Readable;
-  readonly theirs: ComparedService;
-  readonly ours: ComparedService;
   readonly report: Report;
   readonly signal: AbortSignal;
   readonly prefix: string;
@@ -65,8 +63,8 @@ export async function replay(options: ReplayOptions, reporter: Progress): Promis
   const replayNext = async () => {
     for (const [key, times] of requests) {
       const [method = '', target = ''] = split(key);
-      const sent = { legacyTarget: target, ownTarget: target };
-      const { theirs, ours } = await checker.check({ ...sent, method: method as Method, times });
+      const targets = { theirs: target, ours: target };
+      const { theirs, ours } = await checker.check({ method: method as Method, targets, times });
       if (theirs && theirs.status === ours?.status) answered.add(patternOf(target));
       reporter.progress(++asked, counts.size);
       if (checker.unreachable !== undefined) return;
@@ -77,8 +75,8 @@ export async function replay(options: ReplayOptions, reporter: Progress): Promis
     // A path that only one service has was reported already.
     if (checker.unreachable !== undefined || (methods.has('GET') && !answered.has(pattern)))
       continue;
-    const request = { legacyTarget: target, ownTarget: target, method: 'GET' } as const;
-    await checkCors(checker, request, methods, origins);
+    const targets = { theirs: target, ours: target };
+    await checkCors(checker, { method: 'GET', targets }, methods, origins);
   }
   await checker.recheck();
   return checker.unreachable === undefined

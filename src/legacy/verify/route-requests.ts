@@ -3,7 +3,7 @@
 import { type DocumentNode, getOperationAST, type TypeNode } from 'graphql';
 import { readProperty } from '../../old-listing/page.ts';
 import type { Checker } from './checker.ts';
-import { type ComparedRequest, requestFor } from './compared-requests.ts';
+import { requestFor } from './compared-requests.ts';
 
 /** A REST path of this service, and the document that answers it. */
 export interface ComparedRoute {
@@ -44,14 +44,16 @@ export async function checkRoutes(
     let isMissing = false;
     for (const target of targets) {
       if (target === undefined || isMissing) continue;
-      const request: ComparedRequest = {
+      await checker.check({
         method: 'GET',
-        legacyTarget: beforeListing(theirs.path) + target,
-        ownTarget: beforeListing(ours.path) + target,
-      };
-      await checker.check(request, (differences, answers) => {
-        isMissing = target === first && answers.theirs.status === 404;
-        return isMissing ? [] : differences;
+        targets: {
+          theirs: beforeListing(theirs.path) + target,
+          ours: beforeListing(ours.path) + target,
+        },
+        select(differences, answers) {
+          isMissing = target === first && answers.theirs.status === 404;
+          return isMissing ? [] : differences;
+        },
       });
     }
   }
@@ -60,28 +62,30 @@ export async function checkRoutes(
 export async function checkHeaders(checker: Checker): Promise<void> {
   const { report } = checker.options;
   const plain = requestFor(checker.options, '');
-  const { headers } = await checker.askSource(plain.legacyTarget);
+  const { headers } = await checker.askSource(plain.targets.theirs);
   if (headers['etag'] !== undefined) await checker.check({ ...plain, isConditional: true });
   const languages = 'de, fr;q=0.9, es;q=0.8, pt;q=0.7, it;q=0.6, ja;q=0.5, zh;q=0.4, ru;q=0.3';
-  const translated = {
+  await checker.check({
     ...requestFor(checker.options, '?page=0'),
     headers: { 'accept-language': languages },
-  };
-  await checker.check(translated, (differences) =>
-    differences.map((found) =>
-      found.kind === 'body' ? { ...found, where: 'error in another language' } : found,
-    ),
-  );
+    select: (differences) =>
+      differences.map((found) =>
+        found.kind === 'body' ? { ...found, where: 'error in another language' } : found,
+      ),
+  });
   for (const scheme of ['Bearer', 'Token']) {
-    const wrong = { ...plain, headers: { authorization: `${scheme} outfit-gateway-verify` } };
-    await checker.check(wrong, (differences, { theirs, ours }) => {
-      // Without this scheme, both answer as without a credential.
-      if (theirs.status < 400) return [];
-      if (ours.status >= 400) return differences.filter(({ kind }) => kind === 'status');
-      report.note(
-        `The source refuses a wrong credential (${scheme}) with ${theirs.status}, and here it is not read: set AUTH_WEBHOOK_URL or a key of tokens.`,
-      );
-      return [];
+    await checker.check({
+      ...plain,
+      headers: { authorization: `${scheme} outfit-gateway-verify` },
+      select(differences, { theirs, ours }) {
+        // Without this scheme, both answer as without a credential.
+        if (theirs.status < 400) return [];
+        if (ours.status >= 400) return differences.filter(({ kind }) => kind === 'status');
+        report.note(
+          `The source refuses a wrong credential (${scheme}) with ${theirs.status}, and here it is not read: set AUTH_WEBHOOK_URL or a key of tokens.`,
+        );
+        return [];
+      },
     });
   }
 }

@@ -4,15 +4,13 @@ import { createFetchPage, isSameHost } from '../../old-listing/fetch-page.ts';
 import { IdSet } from '../../old-listing/id-set.ts';
 import { readPage } from '../../old-listing/listing.ts';
 import { type Progress, SourceError } from '../../old-listing/page.ts';
-import type { Difference } from '../compare/difference.ts';
 import { isOfRecordList, readListingPage, withoutRecordLists } from '../compare/listing-page.ts';
 import { Checker } from './checker.ts';
 import {
   type ComparedRequest,
   contractRequests,
-  findOrderings,
-  laterPageQueries,
   requestFor,
+  unknownParameters,
 } from './compared-requests.ts';
 import {
   askWithRetry,
@@ -22,6 +20,7 @@ import {
   NoAnswerError,
 } from './compared-service.ts';
 import { appMethods, checkCors, unknownOrigin } from './cors-checks.ts';
+import { checkOrderings } from './ordering-checks.ts';
 import type { Report } from './report.ts';
 import { type ComparedRoute, checkHeaders, checkRoutes } from './route-requests.ts';
 import { samplePages, walkOrdering } from './walk.ts';
@@ -30,7 +29,7 @@ interface VerifyOptions {
   readonly listing: string;
   /** Sent only to the host of the source: they may hold a secret. */
   readonly headers: Headers;
-  /** Opens this service, with the given page size where it can be chosen. */
+  /** Opens this service, with the given page size where it can be chosen; the comparison closes it. */
   readonly openOurs: (pageSize: number | undefined) => Promise<ComparedService>;
   readonly report: Report;
   readonly signal: AbortSignal;
@@ -66,11 +65,17 @@ export async function verifyListing(
   const url = new URL(first.url);
   const isOwn = isSameHost(new URL(listing), url);
   const theirs = createHttpService({ url: url.href, timeout, ...(isOwn ? { headers } : {}) });
+  const opened = [theirs];
+  const openOurs = async (pageSize?: number) => {
+    const service = await options.openOurs(pageSize);
+    opened.push(service);
+    return service;
+  };
   try {
     const { results, next, count = results.length } = first.envelope;
     const pageSize = next === null ? undefined : results.length;
     const counted = { count: first.envelope.count, pageSize };
-    const ours = await openWithPageSize(options, notify, theirs, counted);
+    const ours = await openWithPageSize({ ...options, openOurs }, notify, theirs, counted);
     const [origin = unknownOrigin] = options.origins;
     const checker = new Checker({ theirs, ours, report, signal, notify, wait, origin });
     const done = { records: 0, orders: 0 };
@@ -80,14 +85,12 @@ export async function verifyListing(
     } catch (error) {
       if (!(error instanceof SourceError) || error instanceof ForwardedAnswerError) throw error;
       checker.reportUnconfirmed();
-      if (error instanceof NoAnswerError) {
-        report.add(error.difference);
-      }
+      if (error instanceof NoAnswerError) report.add(error.difference);
       broken = error.message;
     }
     return { ...done, answers: checker.compared, broken };
   } finally {
-    theirs.close();
+    for (const service of opened) await service.close();
   }
 }
 
@@ -119,19 +122,7 @@ async function compareAll(
   await checkRoutes(checker, routes, records);
   await checkHeaders(checker);
   await checkCors(checker, requestFor(checker.options, ''), await allowedMethods(checker), origins);
-  const requestForOrdering = (name: string) =>
-    requestFor(checker.options, `?ordering=${encodeURIComponent(name)}`);
-  const { own, others, ignored } = await findOrderings((name) =>
-    checker.askSource(requestForOrdering(name).legacyTarget),
-  );
-  for (const name of [...others, ...ignored]) {
-    await checker.check(requestForOrdering(name), (differences) =>
-      ignored.includes(name)
-        ? nameIgnored(name, differences)
-        : // The walk over all pages names them.
-          differences.filter(({ where }) => where !== 'missing' && where !== 'additional'),
-    );
-  }
+  const orderings = await checkOrderings(checker);
   await checker.recheck();
 
   const [reported, common] = [new Set<string>(), new IdSet()];
@@ -139,10 +130,10 @@ async function compareAll(
   const compared = sample === undefined ? count : Math.min(count, sample * size);
   const onRecords = (number: number) => {
     read += number;
-    reporter.progress(read, compared * own.length);
+    reporter.progress(read, compared * orderings.length);
     done.records = Math.min(read, compared);
   };
-  for (const ordering of own) {
+  for (const ordering of orderings) {
     const walk = { checker, ordering, pageSize: size, reported, common, onRecords };
     if (sample === undefined) await walkOrdering(walk);
     else await samplePages(walk, sample, pages);
@@ -160,31 +151,22 @@ async function allowedMethods(checker: Checker): Promise<ReadonlySet<string>> {
   return new Set(allowed.filter((name) => appMethods.has(name)));
 }
 
-/** Joins the differences of the record list into one: the source ignores the ordering. */
-function nameIgnored(name: string, differences: Difference[]): Difference[] {
-  if (!differences.some(isOfRecordList)) return differences;
-  const sentence = `The source passes over ordering=${name}, and here it sorts.`;
-  return [
-    ...withoutRecordLists(differences),
-    { kind: 'records', where: `ordering=${name}`, sentence },
-  ];
-}
-
 async function checkContractRequests(checker: Checker, pages: number): Promise<void> {
   const plain = requestFor(checker.options, '');
   const found = checker.compare(plain, await checker.ask(plain));
   const reported = new Set(found.filter(isOfRecordList).map(({ sentence }) => sentence));
+  const select: ComparedRequest['select'] = (differences) =>
+    differences.filter((found) => !isOfRecordList(found) || !reported.has(found.sentence));
   for (const request of contractRequests(checker.options, pages)) {
-    await checker.check(request, (differences) =>
-      differences.filter((found) => !isOfRecordList(found) || !reported.has(found.sentence)),
-    );
+    await checker.check({ ...request, select });
   }
   const refused: ComparedRequest = { ...plain, method: 'TRACE' };
-  const { status, headers } = await checker.askSource(refused.legacyTarget, 'TRACE');
+  const { status, headers } = await checker.askSource(refused.targets.theirs, 'TRACE');
   // A proxy that answers TRACE itself says nothing about the service.
   if (status === 405 && /json/.test(headers['content-type'] ?? '')) await checker.check(refused);
-  for (const query of laterPageQueries) {
-    await checker.check(requestFor(checker.options, query), withoutRecordLists);
+  // Which records later pages have is compared in the walk over all pages.
+  for (const query of ['?page=last', `?page=2&${unknownParameters}`]) {
+    await checker.check({ ...requestFor(checker.options, query), select: withoutRecordLists });
   }
 }
 

@@ -2,7 +2,6 @@
 import type { Answer } from '../../http/client.ts';
 import type { IdSet } from '../../old-listing/id-set.ts';
 import { createEndWatch } from '../../old-listing/listing.ts';
-import type { Difference } from '../compare/difference.ts';
 import {
   checkOrder,
   type ListingPage,
@@ -10,14 +9,11 @@ import {
   readListingPage,
   withoutRecordLists,
 } from '../compare/listing-page.ts';
-import { Alignment, type Moved, type Side, toNumber } from './alignment.ts';
+import { Alignment, type Moved, toNumber } from './alignment.ts';
 import type { Checker } from './checker.ts';
-import {
-  type ComparedRequest,
-  type Ordering,
-  requestFor,
-  type Select,
-} from './compared-requests.ts';
+import { type ComparedRequest, requestFor } from './compared-requests.ts';
+import { type Both, type Side, sides } from './compared-service.ts';
+import type { Ordering } from './ordering-checks.ts';
 
 interface WalkOptions {
   readonly checker: Checker;
@@ -30,20 +26,24 @@ interface WalkOptions {
   readonly onRecords: (number: number) => void;
 }
 
-const sides = ['theirs', 'ours'] as const;
+const labelOf = ({ ordering: { name } }: WalkOptions) => `Order (${name || 'default'}):`;
 
-function requestForPages(
-  { checker, ordering }: WalkOptions,
-  legacyPage: number,
-  ownPage: number,
-): ComparedRequest {
-  const [theirs, ours] = [numberedQuery(ordering, legacyPage), numberedQuery(ordering, ownPage)];
-  return { ...requestFor(checker.options, theirs, ours), isRequired: true };
-}
-
-function numberedQuery({ name }: Ordering, page: number | 'last'): string {
+function numberedQuery({ ordering: { name } }: WalkOptions, page: number | 'last'): string {
   const parts = [name && `ordering=${name}`, page === 1 ? '' : `page=${page}`].filter(Boolean);
   return parts.length > 0 ? `?${parts.join('&')}` : '';
+}
+
+function requestForPages(
+  options: WalkOptions,
+  legacyPage: number,
+  ownPage = legacyPage,
+): ComparedRequest {
+  const [theirs, ours] = [numberedQuery(options, legacyPage), numberedQuery(options, ownPage)];
+  return { ...requestFor(options.checker.options, theirs, ours), isRequired: true };
+}
+
+async function readPage({ checker, ordering }: WalkOptions, side: Side, query: string) {
+  return readListingPage(await checker.askOne(side, query), ordering.field);
 }
 
 /**
@@ -55,13 +55,13 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
   const alignment = new Alignment(ordering.name === '' ? options.common : undefined);
   const watches = { theirs: createEndWatch(), ours: createEndWatch() };
   const before: Partial<Record<Side, PageRecord>> = {};
-  const start = numberedQuery(ordering, 1);
-  let targets: Readonly<Record<Side, string | undefined>> = { theirs: start, ours: start };
+  const start = numberedQuery(options, 1);
+  let queries: Both<string | undefined> = { theirs: start, ours: start };
   let hasOpenTies = false;
-  for (let page = 1; targets.theirs !== undefined || targets.ours !== undefined; page++) {
-    const read = await readBoth(options, targets);
+  for (let page = 1; queries.theirs !== undefined || queries.ours !== undefined; page++) {
+    const read = await readBoth(options, queries);
     // The difference is reported. Without this page, all of its records would count as one-sided.
-    if (sides.some((side) => targets[side] !== undefined && !read[side])) return;
+    if (sides.some((side) => queries[side] !== undefined && !read[side])) return;
     const moved: Moved[] = [];
     for (const side of sides) {
       const { records = [], next, count } = read[side] ?? {};
@@ -73,8 +73,8 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
       if (next !== undefined) watches[side](next, { next, results: [...records], count });
     }
     onRecords(read.theirs?.records.length ?? 0);
-    await compareMoved(options, moved);
-    targets = { theirs: read.theirs?.next, ours: read.ours?.next };
+    for (const one of moved) await compareMoved(options, one);
+    queries = { theirs: read.theirs?.next, ours: read.ours?.next };
   }
   hasOpenTies = (await reportOneSided(options, alignment)) || hasOpenTies;
   await checker.recheck();
@@ -88,35 +88,29 @@ function noteTies({ checker, ordering }: WalkOptions): void {
 }
 
 async function readBoth(
-  { checker, ordering }: WalkOptions,
-  { theirs, ours }: Readonly<Record<Side, string | undefined>>,
-): Promise<Readonly<Record<Side, ListingPage | undefined>>> {
+  options: WalkOptions,
+  { theirs, ours }: Both<string | undefined>,
+): Promise<Partial<Both<ListingPage | undefined>>> {
+  const { checker, ordering } = options;
+  if (theirs === undefined) return { ours: await readPage(options, 'ours', ours ?? '') };
+  if (ours === undefined) return { theirs: await readPage(options, 'theirs', theirs) };
   const read = (answer: Answer | undefined) => answer && readListingPage(answer, ordering.field);
-  if (theirs !== undefined && ours !== undefined) {
-    const request = { ...requestFor(checker.options, theirs, ours), isRequired: true };
-    const answers = await checker.check(request, selectOfWalk(ordering));
-    return { theirs: read(answers.theirs), ours: read(answers.ours) };
-  }
-  const alone = theirs === undefined ? 'ours' : 'theirs';
-  const target = checker.options[alone].path + (theirs ?? ours);
-  const page = read(await checker.askOne(alone, target));
-  return { theirs: undefined, ours: undefined, [alone]: page };
+  const answers = await checker.check({
+    ...{ ...requestFor(checker.options, theirs, ours), isRequired: true },
+    // Which records a page has is compared over the whole listing; here, whether both pages are sorted.
+    select(differences, both) {
+      const found = withoutRecordLists(differences);
+      const [their, our] = sides.map(
+        (side) => checkOrder(read(both[side])?.records ?? [], ordering.name).misplaced,
+      );
+      if (!their === !our) return found;
+      const [sorted, ids] = their ? ['here', their] : ['in the source', our ?? []];
+      const sentence = `${labelOf(options)} outfit ${ids[0]} comes before outfit ${ids[1]}, but the listing ${sorted} is sorted.`;
+      return [...found, { kind: 'records', where: 'order', sentence }];
+    },
+  });
+  return { theirs: read(answers.theirs), ours: read(answers.ours) };
 }
-
-/** Which records a page has is compared over the whole listing; here, whether both pages are sorted. */
-const selectOfWalk =
-  ({ name, field }: Ordering): Select =>
-  (differences, { theirs, ours }) => {
-    const [their, our] = [theirs, ours].map((answer) => {
-      const { records = [] } = readListingPage(answer, field) ?? {};
-      return checkOrder(records, name).misplaced;
-    });
-    const found = withoutRecordLists(differences);
-    if (!their === !our) return found;
-    const [sorted, ids] = their ? ['here', their] : ['in the source', our ?? []];
-    const sentence = `Order (${name || 'default'}): outfit ${ids[0]} comes before outfit ${ids[1]}, but the listing ${sorted} is sorted.`;
-    return [...found, { kind: 'records', where: 'order', sentence }];
-  };
 
 /** Whether the first record of a page comes behind the last one of the page before; if not, both are read again. */
 async function checkBoundary(
@@ -125,56 +119,37 @@ async function checkBoundary(
   page: number,
   pair: readonly [PageRecord | undefined, PageRecord | undefined],
 ): Promise<void> {
-  const { checker, ordering } = options;
-  const isWrong = (records: readonly (PageRecord | undefined)[]) =>
-    checkOrder(
-      records.filter((record) => record !== undefined),
-      ordering.name,
-    ).misplaced;
-  if (!isWrong(pair)) return;
-  const again: ListingPage[] = [];
-  for (const number of [page - 1, page]) {
-    const target = checker.options[side].path + numberedQuery(ordering, number);
-    const found = readListingPage(await checker.askOne(side, target), ordering.field);
-    if (found) again.push(found);
-  }
-  const ids = isWrong([again[0]?.records.at(-1), again[1]?.records[0]]);
+  const findWrong = (records: typeof pair) => {
+    const [last, first] = records;
+    return last && first && checkOrder([last, first], options.ordering.name).misplaced;
+  };
+  if (!findWrong(pair)) return;
+  const readAgain = (number: number) => readPage(options, side, numberedQuery(options, number));
+  const [last, first] = [await readAgain(page - 1), await readAgain(page)];
+  const ids = findWrong([last?.records.at(-1), first?.records[0]]);
   if (!ids) return;
   const where = side === 'theirs' ? 'in the source' : 'here';
-  const sentence = `Order (${ordering.name || 'default'}): outfit ${ids[0]}, the last of its page ${where}, comes before outfit ${ids[1]} of the next page.`;
-  checker.report(requestForPages(options, page, page), [
+  const sentence = `${labelOf(options)} outfit ${ids[0]}, the last of its page ${where}, comes before outfit ${ids[1]} of the next page.`;
+  options.checker.report(requestForPages(options, page), [
     { kind: 'records', where: 'order', sentence },
   ]);
 }
 
-/** Compares records that are on different pages of the two listings, each pair of pages at once. */
-async function compareMoved(options: WalkOptions, moved: readonly Moved[]): Promise<void> {
-  const { checker } = options;
-  const byPages = new Map<string, Moved[]>();
-  for (const one of moved) {
-    const pages = `${one.theirs.page} ${one.ours.page}`;
-    byPages.set(pages, [...(byPages.get(pages) ?? []), one]);
-  }
-  for (const several of byPages.values()) {
-    const request = requestForPages(
-      options,
-      several[0]?.theirs.page ?? 1,
-      several[0]?.ours.page ?? 1,
-    );
-    const [theirs, ours] = sides.map((side) => wrap(several.map((one) => one[side].value)));
-    if (theirs && ours) await checker.settle(request, { theirs, ours }, onlyFields);
-  }
+/** Compares a record that is on different pages of the two listings. */
+async function compareMoved(options: WalkOptions, { theirs, ours }: Moved): Promise<void> {
+  const request: ComparedRequest = {
+    ...requestForPages(options, theirs.page, ours.page),
+    select: (differences) =>
+      withoutRecordLists(differences).filter(({ where }) => where?.startsWith('results')),
+  };
+  await options.checker.settle(request, { theirs: wrap(theirs), ours: wrap(ours) });
 }
 
-const wrap = (results: readonly unknown[]): Answer => ({
+const wrap = ({ value }: PageRecord): Answer => ({
   status: 200,
   headers: {},
-  body: Buffer.from(JSON.stringify({ count: 1, next: null, previous: null, results })),
+  body: Buffer.from(JSON.stringify({ count: 1, next: null, previous: null, results: [value] })),
 });
-
-function onlyFields(differences: readonly Difference[]): Difference[] {
-  return withoutRecordLists(differences).filter(({ where }) => where?.startsWith('results'));
-}
 
 export async function samplePages(
   options: WalkOptions,
@@ -185,10 +160,13 @@ export async function samplePages(
   const chosen = Math.min(number, pages);
   for (let index = 0; index < chosen; index++) {
     const page = 1 + Math.round((index * (pages - 1)) / (chosen - 1 || 1));
-    await checker.check(requestForPages(options, page, page), (differences) => {
-      const others = differences.filter(({ kind }) => kind !== 'tie-order');
-      if (others.length < differences.length) noteTies(options);
-      return others;
+    await checker.check({
+      ...requestForPages(options, page),
+      select(differences) {
+        const others = differences.filter(({ kind }) => kind !== 'tie-order');
+        if (others.length < differences.length) noteTies(options);
+        return others;
+      },
     });
     onRecords(pageSize);
   }
@@ -201,7 +179,7 @@ const maxReported = 100_000;
 
 /** @returns whether ties were skipped: with equal sort values, a source may repeat one record and omit another */
 async function reportOneSided(options: WalkOptions, alignment: Alignment): Promise<boolean> {
-  const { ordering, reported, common, checker, pageSize } = options;
+  const { reported, common, checker, pageSize } = options;
   const { unmatched } = alignment;
   const shift = Math.round(alignment.shift / Math.max(1, pageSize));
   let lookups = 0;
@@ -221,9 +199,10 @@ async function reportOneSided(options: WalkOptions, alignment: Alignment): Promi
       if (!isCommon && reported.size < maxReported) reported.add(id);
       const where = side === 'theirs' ? 'missing' : 'additional';
       const what = side === 'theirs' ? 'is missing here' : 'is not in the source';
-      const label = isCommon ? `Order (${ordering.name || 'default'}): outfit` : 'Outfit';
-      const difference = { kind: 'records', where, sentence: `${label} ${id} ${what}.` } as const;
-      checker.report(requestForPages(options, legacyPage, ownPage), [difference]);
+      const sentence = `${isCommon ? `${labelOf(options)} outfit` : 'Outfit'} ${id} ${what}.`;
+      checker.report(requestForPages(options, legacyPage, ownPage), [
+        { kind: 'records', where, sentence },
+      ]);
     }
   }
   return hasTies;
@@ -231,15 +210,14 @@ async function reportOneSided(options: WalkOptions, alignment: Alignment): Promi
 
 /** Also looks at the first and last page: a record that changed meanwhile may have moved to either end. */
 async function isAround(
-  { checker, ordering }: WalkOptions,
+  options: WalkOptions,
   side: Side,
   id: string,
   page: number,
 ): Promise<boolean> {
   const pages = [page, page + 1, page - 1, 1].filter((number) => number >= 1);
   for (const number of new Set([...pages, 'last' as const])) {
-    const target = checker.options[side].path + numberedQuery(ordering, number);
-    const found = readListingPage(await checker.askOne(side, target), ordering.field);
+    const found = await readPage(options, side, numberedQuery(options, number));
     if (found?.records.some((record) => record.id === id)) return true;
   }
   return false;
