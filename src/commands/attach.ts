@@ -11,10 +11,15 @@ import type { Database } from '../database/database.ts';
 import { OperatorError } from '../errors.ts';
 import { formatNumber, listFirst, type Output } from '../transfer/reporter.ts';
 import { type Io, requireSession, untilAborted, withDatabase } from './command.ts';
-import { createLine } from './options/command-line.ts';
+import { createLine, flag, type ValuesOf } from './options/command-line.ts';
+
+const options = {
+  print: flag('--print', 'print the SQL, and run nothing'),
+  prune: flag('--prune', 'remove the outfits here that the old tables do not have'),
+};
 
 export const line = () =>
-  createLine('attach')
+  createLine('attach', options)
     .description(
       `Lets users, outfits and likes here follow the tables of an old service in the same PostgreSQL database: what a transaction of the old service changes is here when it commits. Nothing of its schema is altered but triggers. Run it again to mend what differs.
 
@@ -26,8 +31,6 @@ The mapping says how these tables are read; docs/attach.md has one for Django.`,
         'file of the mapping, or check: compares both sides, and writes nothing',
       ),
     )
-    .option('--print', 'print the SQL, and run nothing')
-    .option('--prune', 'remove the outfits here that the old tables do not have')
     .addHelpText(
       'after',
       `
@@ -37,16 +40,11 @@ Exit code: 0 both sides are equal, 1 something differs or cannot be represented 
 
 export const failureCode = 2;
 
-interface Values {
-  readonly print?: boolean;
-  readonly prune?: boolean;
-}
-
 const progressInterval = 5_000;
 
 export async function run(
   io: Io,
-  { print, prune = false }: Values,
+  { print, prune = false }: ValuesOf<typeof options>,
   [file = '']: readonly string[],
 ): Promise<number> {
   const config = readConfig(io.env);

@@ -14,20 +14,21 @@ import { acceptedOf } from '../legacy/compare/difference.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { checkTriggers } from '../outfits/counts.ts';
 import { type Io, untilAborted } from './command.ts';
-import { createLine, headerOption } from './options/command-line.ts';
+import { createLine, flag, headerOption, type ValuesOf } from './options/command-line.ts';
+
+const options = {
+  header: headerOption(
+    '--header',
+    "a credential that a client sends, such as 'Authorization: Token abc' or 'Cookie: sessionid=abc': tells whether this gateway says the same of it as the old service",
+  ),
+  json: flag('--json', 'prints one JSON object: { ok, checks: [{ name, ok, text }] }'),
+};
 
 export const line = () =>
-  createLine('check')
+  createLine('check', options)
     .description(
       'Reads all settings and tries what they name: the database and its migrations, standbys, the key set, the webhook (with an invented credential), the old service, the trusted documents. It prints a line for each, and changes nothing: no migration is applied, and no folder is made.',
     )
-    .addOption(
-      headerOption(
-        '--header',
-        "a credential that a client sends, such as 'Authorization: Token abc' or 'Cookie: sessionid=abc': tells whether this gateway says the same of it as the old service",
-      ),
-    )
-    .option('--json', 'prints one JSON object: { ok, checks: [{ name, ok, text }] }')
     .addHelpText(
       'after',
       '\nExit code: 0 all is right, 1 something is wrong, 2 a setting is not valid.',
@@ -37,7 +38,7 @@ type Check = (name: string, work: () => Promise<string>) => Promise<void>;
 
 export async function run(
   { env, stdout, signal }: Io,
-  { header, json }: { readonly header?: readonly string[]; readonly json?: boolean },
+  { header, json }: ValuesOf<typeof options>,
 ): Promise<number> {
   const config = readConfig(env);
   const credential = header && Object.fromEntries(parseHeaders(header));

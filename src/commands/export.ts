@@ -1,6 +1,5 @@
 // outfit-gateway export: writes the complete listing in the formats that the import reads.
 import { existsSync } from 'node:fs';
-import { Option } from 'commander';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import { text } from '../config/values.ts';
 import type { Database } from '../database/database.ts';
@@ -13,7 +12,7 @@ import { streamLines, writeFile } from '../transfer/export/lines.ts';
 import { readRecords } from '../transfer/export/records.ts';
 import { formatNumber, Reporter } from '../transfer/reporter.ts';
 import { type Io, withDatabase } from './command.ts';
-import { as, createLine } from './options/command-line.ts';
+import { createLine, flag, option, type ValuesOf } from './options/command-line.ts';
 
 const timestamp = text
   .transform((value) => parseTimestamp(value))
@@ -21,8 +20,23 @@ const timestamp = text
   .transform((moment) => formatTimestamp(moment))
   .describe('a UTC timestamp such as 2026-11-22T08:00:00Z');
 
+const options = {
+  since: option(
+    '--since <TIMESTAMP>',
+    'only what was created or modified after it, such as 2026-11-22T08:00:00Z',
+    timestamp,
+  ),
+  likes: flag('--likes', 'write who likes what instead, for import --likes').conflicts([
+    'users',
+    'since',
+  ]),
+  users: flag('--users', 'write the users instead, for import --users').conflicts('since'),
+  overwrite: flag('--overwrite', 'replace the file'),
+};
+type Values = ValuesOf<typeof options>;
+
 export const line = () =>
-  createLine('export')
+  createLine('export', options)
     .description(
       'Writes the complete listing, private outfits too, from the database that DATABASE_URL or DATA_DIR names, in a form that "outfit-gateway import" reads. All of it is one snapshot: writes meanwhile are not in it.',
     )
@@ -31,34 +45,12 @@ export const line = () =>
       `FILE: one record per line, byte for byte as GET answers with it; its name ends in .ndjson or .jsonl, also with .gz
 -: standard output (in a checkout "npm run -s export -- -")`,
     )
-    .option(
-      '--since <TIMESTAMP>',
-      'only what was created or modified after it, such as 2026-11-22T08:00:00Z',
-      as(timestamp),
-    )
-    .addOption(
-      new Option('--likes', 'write who likes what instead, for import --likes').conflicts([
-        'users',
-        'since',
-      ]),
-    )
-    .addOption(
-      new Option('--users', 'write the users instead, for import --users').conflicts('since'),
-    )
-    .option('--overwrite', 'replace the file')
     .addHelpText(
       'after',
       `
 The file appears when it is complete. Records have likes as their number: --likes says
 who gave them, and --users has users without outfits. Keys of repeatable requests are not exported.`,
     );
-
-interface Values {
-  readonly likes?: boolean;
-  readonly users?: boolean;
-  readonly since?: string;
-  readonly overwrite?: boolean;
-}
 
 export async function run(io: Io, values: Values, [target = '']: readonly string[]) {
   const config = readConfig(io.env);

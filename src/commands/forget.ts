@@ -7,15 +7,18 @@ import { applyPendingChanges } from '../outfits/counts.ts';
 import { findUserData, forgetRest, forgetUser, type UserData } from '../outfits/writes/forget.ts';
 import { formatNumber } from '../transfer/reporter.ts';
 import { type Io, withDatabase } from './command.ts';
-import { as, createLine } from './options/command-line.ts';
+import { createLine, flag, required, type ValuesOf } from './options/command-line.ts';
+
+const options = {
+  user: required('--user <ID>', 'id of the user', wholeNumber(-2_147_483_648, 2_147_483_647)),
+  yes: flag('--yes', 'erase it, after it was named'),
+};
 
 export const line = () =>
-  createLine('forget')
+  createLine('forget', options)
     .description(
       'Erases a user from the database that DATABASE_URL or DATA_DIR names: outfits with all their likes, likes of other outfits, names, stored answers of repeatable requests, and rate limits.',
     )
-    .requiredOption('--user <ID>', 'id of the user', as(wholeNumber(-2_147_483_648, 2_147_483_647)))
-    .option('--yes', 'erase it, after it was named')
     .addHelpText(
       'after',
       `
@@ -27,12 +30,10 @@ Exit code: 0 nothing is left, 1 nothing was erased because --yes was missing, 2 
 
 export const failureCode = 2;
 
-interface Values {
-  readonly user: number;
-  readonly yes?: boolean;
-}
-
-export async function run({ env, stdout }: Io, { user, yes }: Values): Promise<number> {
+export async function run(
+  { env, stdout }: Io,
+  { user, yes }: ValuesOf<typeof options>,
+): Promise<number> {
   return withDatabase(readConfig(env), async ({ pool }) => {
     const isAttached = yes && (await attachedMapping(pool)) !== undefined;
     const found =

@@ -1,7 +1,6 @@
 // outfit-gateway import: reads an existing listing into the database, once or again and again.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Command, Option } from 'commander';
 import { Gauge, Registry } from 'prom-client';
 import { ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
 import { baseUrl, duration, wholeNumber } from '../config/values.ts';
@@ -22,90 +21,79 @@ import { Reporter } from '../transfer/reporter.ts';
 import { fingerprintFiles } from '../transfer/source/files.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import { type Io, withDatabase } from './command.ts';
-import { as, createLine, headerOption } from './options/command-line.ts';
+import { createLine, flag, headerOption, option, type ValuesOf } from './options/command-line.ts';
 
-const live = 'For a live listing:';
+const ofLive = {
+  pause: option('--pause <DURATION>', 'wait so long between two pages', duration('0', '10m')),
+  follow: option(
+    '--follow <DURATION>',
+    'read it again and again, with so long between the end and the next start; prints what changed in each round, and ends on Ctrl-C. An unavailable source is tried again in the next round',
+    duration('1s', '7d'),
+  ),
+  metricsPort: option(
+    '--metrics-port <PORT>',
+    'with --follow: answer GET /metrics on 127.0.0.1 and this port with gateway_follow_lag_seconds, the age of what is here',
+    wholeNumber(1, 65_535),
+  ),
+  prune: flag(
+    '--prune',
+    'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two complete crawls in a row lack: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
+  ),
+  yes: flag('--yes', 'with --prune: remove them, after they were named'),
+  maxRemoved: option(
+    '--max-removed <NUMBER>',
+    'with --yes: remove nothing when it would be more (default: half of what is there)',
+    wholeNumber(0, 2_147_483_647),
+  ),
+};
+for (const one of Object.values(ofLive)) one.helpGroup('For a live listing:');
+
+const options = {
+  dryRun: flag(
+    '--dry-run',
+    'save nothing: say what would be created, updated, unchanged, removed, and what is broken, with the first records of each',
+  ).conflicts(['follow', 'prune', 'restart']),
+  likes: flag(
+    '--likes',
+    'SOURCE has likes, such as {"outfit": 7, "user": 5}: who likes what. Import outfits and users before',
+  ).conflicts(['users', 'prune', 'restart']),
+  users: flag(
+    '--users',
+    'SOURCE has users, as outfits have them: names and avatars, and users without outfits',
+  ).conflicts(['prune', 'restart', 'replace']),
+  replace: flag(
+    '--replace',
+    'at the end, remove what the source does not have, users and likes too; with --likes: likes of earlier imports. Nothing is removed when the source is empty, or was not read completely',
+  ).conflicts(['follow', 'prune']),
+  restart: flag('--restart', 'start again instead of continuing an interrupted import'),
+  header: headerOption(
+    '--header',
+    "sent to the host of a live listing with each request, such as 'Authorization: Token abc'",
+  ),
+  mediaUrl: option(
+    '--media-url <URL>',
+    'base of the image URLs of the source (default: what most records have)',
+    baseUrl,
+  ),
+  videoUrl: option(
+    '--video-url <URL>',
+    'base of the video URLs of the source (default: what most records have)',
+    baseUrl,
+  ),
+  ...ofLive,
+};
+type Values = ValuesOf<typeof options>;
 
 export const line = () =>
-  addLiveOptions(
-    createLine('import')
-      .description(
-        'Reads an existing listing into the database that DATABASE_URL or DATA_DIR names.',
-      )
-      .argument(
-        '<SOURCE...>',
-        `https://host/api/outfits/: a live listing, followed by its next links to the end
+  createLine('import', options)
+    .description('Reads an existing listing into the database that DATABASE_URL or DATA_DIR names.')
+    .argument(
+      '<SOURCE...>',
+      `https://host/api/outfits/: a live listing, followed by its next links to the end
 FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), each also as .gz; folders are read in the order of their names
 -: standard input, in one of these formats`,
-      )
-      .addOption(
-        new Option(
-          '--dry-run',
-          'save nothing: say what would be created, updated, unchanged, removed, and what is broken, with the first records of each',
-        ).conflicts(['follow', 'prune', 'restart']),
-      )
-      .addOption(
-        new Option(
-          '--likes',
-          'SOURCE has likes, such as {"outfit": 7, "user": 5}: who likes what. Import outfits and users before',
-        ).conflicts(['users', 'prune', 'restart']),
-      )
-      .addOption(
-        new Option(
-          '--users',
-          'SOURCE has users, as outfits have them: names and avatars, and users without outfits',
-        ).conflicts(['prune', 'restart', 'replace']),
-      )
-      .addOption(
-        new Option(
-          '--replace',
-          'at the end, remove what the source does not have, users and likes too; with --likes: likes of earlier imports. Nothing is removed when the source is empty, or was not read completely',
-        ).conflicts(['follow', 'prune']),
-      )
-      .option('--restart', 'start again instead of continuing an interrupted import')
-      .addOption(
-        headerOption(
-          '--header',
-          "sent to the host of a live listing with each request, such as 'Authorization: Token abc'",
-        ),
-      )
-      .option(
-        '--media-url <URL>',
-        'base of the image URLs of the source (default: what most records have)',
-        as(baseUrl),
-      )
-      .option(
-        '--video-url <URL>',
-        'base of the video URLs of the source (default: what most records have)',
-        as(baseUrl),
-      ),
-  ).addHelpText('after', details);
-
-function addLiveOptions(line: Command): Command {
-  return line
-    .optionsGroup(live)
-    .option('--pause <DURATION>', 'wait so long between two pages', as(duration('0', '10m')))
-    .option(
-      '--follow <DURATION>',
-      'read it again and again, with so long between the end and the next start; prints what changed in each round, and ends on Ctrl-C. An unavailable source is tried again in the next round',
-      as(duration('1s', '7d')),
     )
-    .option(
-      '--metrics-port <PORT>',
-      'with --follow: answer GET /metrics on 127.0.0.1 and this port with gateway_follow_lag_seconds, the age of what is here',
-      as(wholeNumber(1, 65_535)),
-    )
-    .option(
-      '--prune',
-      'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two complete crawls in a row lack: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
-    )
-    .option('--yes', 'with --prune: remove them, after they were named')
-    .option(
-      '--max-removed <NUMBER>',
-      'with --yes: remove nothing when it would be more (default: half of what is there)',
-      as(wholeNumber(0, 2_147_483_647)),
-    );
-}
+    .addHelpText('after', details);
 
 const details = `
 A crawl is whole if it was not interrupted or resumed, no page was lost, each record has an id, and it
@@ -119,26 +107,6 @@ nothing because the source was empty or not read completely or it would have bee
 import could not be done, 130 it was interrupted (the same command continues from there).`;
 
 export const failureCode = 2;
-
-interface Values {
-  readonly likes?: boolean;
-  readonly users?: boolean;
-  readonly dryRun?: boolean;
-  readonly replace?: boolean;
-  readonly restart?: boolean;
-  readonly header?: readonly string[];
-  readonly mediaUrl?: string;
-  readonly videoUrl?: string;
-  /** Milliseconds between two pages. */
-  readonly pause?: number;
-  /** Seconds between two crawls; undefined: one crawl. */
-  readonly follow?: number;
-  readonly metricsPort?: number;
-  readonly prune?: boolean;
-  readonly yes?: boolean;
-  /** Maximum of outfits that a crawl removes; undefined: half of all. */
-  readonly maxRemoved?: number;
-}
 
 /** @throws ConfigError for options that do not go together */
 function checkValues(values: Values, isLive: boolean): void {

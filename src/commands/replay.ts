@@ -1,19 +1,25 @@
 // outfit-gateway replay: asks the old service and this one what apps have asked, and compares.
 import { ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
-import { decimal, wholeNumber } from '../config/values.ts';
+import { decimal, text, wholeNumber } from '../config/values.ts';
 import { createHttpService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { type ReplayOutcome, replay } from '../legacy/verify/replay.ts';
 import { Report } from '../legacy/verify/report.ts';
 import { hide, parseHeaders } from '../old-listing/fetch-page.ts';
 import { formatNumber, type Output, Reporter } from '../transfer/reporter.ts';
 import type { Io } from './command.ts';
-import { as, createLine, headerOption } from './options/command-line.ts';
 import {
-  type ComparisonValues,
+  createLine,
+  headerOption,
+  optional,
+  required,
+  type ValuesOf,
+} from './options/command-line.ts';
+import {
+  comparisonHelp,
+  comparisonOptions,
   conclude,
   httpUrl,
   originsOf,
-  withComparison,
 } from './options/comparison.ts';
 
 const formats =
@@ -23,53 +29,48 @@ const serviceUrl = httpUrl(({ pathname, search }) => pathname === '/' && !search
   .transform((value) => new URL(value).href)
   .describe('the http or https URL of a service, without path');
 
+const options = {
+  legacy: required(
+    '--legacy <URL>',
+    'the old service, such as https://old.example.com',
+    serviceUrl,
+  ),
+  against: required(
+    '--against <URL>',
+    'this service, such as http://localhost:4000. It must answer itself: LEGACY_MODE=off or mirror',
+    serviceUrl,
+  ),
+  header: headerOption('--header', 'sent to the old service with each request'),
+  againstHeader: headerOption(
+    '--against-header',
+    'the same for this service: logs contain no credentials',
+  ),
+  prefix: optional('/api/', '--prefix <PATH>', 'which paths are asked', text),
+  concurrency: optional(
+    4,
+    '--concurrency <N>',
+    'requests that each side is asked at a time',
+    wholeNumber(1, 64),
+  ),
+  rate: optional(
+    50,
+    '--rate <N>',
+    'requests a second that each side is asked at most, also again',
+    decimal(0.1, 10_000),
+  ),
+  ...comparisonOptions,
+};
+type Values = ValuesOf<typeof options>;
+
 export const line = () =>
-  withComparison(
-    createLine('replay')
-      .description(
-        'Takes the GET and HEAD requests of access logs, asks each distinct one of the old service and of this one, and compares the answers. Nothing is written.',
-      )
-      .argument('<ACCESS-LOG...>', `a file in ${formats}, also as .gz, or - for standard input`)
-      .requiredOption(
-        '--legacy <URL>',
-        'the old service, such as https://old.example.com',
-        as(serviceUrl),
-      )
-      .requiredOption(
-        '--against <URL>',
-        'this service, such as http://localhost:4000. It must answer itself: LEGACY_MODE=off or mirror',
-        as(serviceUrl),
-      )
-      .addOption(headerOption('--header', 'sent to the old service with each request'))
-      .addOption(
-        headerOption('--against-header', 'the same for this service: logs contain no credentials'),
-      )
-      .option('--prefix <PATH>', 'which paths are asked', '/api/')
-      .option(
-        '--concurrency <N>',
-        'requests that each side is asked at a time',
-        as(wholeNumber(1, 64)),
-        4,
-      )
-      .option(
-        '--rate <N>',
-        'requests a second that each side is asked at most, also again',
-        as(decimal(0.1, 10_000)),
-        50,
-      ),
-  );
+  createLine('replay', options)
+    .description(
+      'Takes the GET and HEAD requests of access logs, asks each distinct one of the old service and of this one, and compares the answers. Nothing is written.',
+    )
+    .argument('<ACCESS-LOG...>', `a file in ${formats}, also as .gz, or - for standard input`)
+    .addHelpText('after', comparisonHelp);
 
 export const failureCode = 2;
-
-interface Values extends ComparisonValues {
-  readonly legacy: string;
-  readonly against: string;
-  readonly header?: readonly string[];
-  readonly againstHeader?: readonly string[];
-  readonly prefix: string;
-  readonly concurrency: number;
-  readonly rate: number;
-}
 
 export async function run(io: Io, values: Values, files: readonly string[]): Promise<number> {
   const { against, legacy, prefix, concurrency, rate, timeout, wait } = values;
@@ -81,7 +82,7 @@ export async function run(io: Io, values: Values, files: readonly string[]): Pro
   );
 
   const { stdin, stdout, stderr, signal } = io;
-  const origins = originsOf(values, config);
+  const origins = originsOf(values.origin, config);
   const theirs = createHttpService({ url: legacy, headers, timeout });
   const ours = createOwnService({ url: against, headers: ourHeaders, timeout });
   const reporter = new Reporter(stderr);

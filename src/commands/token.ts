@@ -3,22 +3,22 @@ import { SignJWT } from 'jose';
 import { ConfigError, readConfig } from '../config/config.ts';
 import { wholeNumber } from '../config/values.ts';
 import type { Io } from './command.ts';
-import { as, createLine } from './options/command-line.ts';
+import { createLine, optional, required, type ValuesOf } from './options/command-line.ts';
+
+const options = {
+  user: required('--user <ID>', 'id of the user', wholeNumber(1, 2_147_483_647)),
+  hours: optional(24, '--hours <N>', 'how long the token is valid', wholeNumber(1, 87_600)),
+};
 
 export const line = () =>
-  createLine('token')
-    .description(
-      'Prints a bearer token that names a user, for trying things out. It is signed with AUTH_JWT_SECRET, and has AUTH_ISSUER and AUTH_AUDIENCE if they are set. AUTH_USER_CLAIM is the claim that names the user.',
-    )
-    .requiredOption('--user <ID>', 'id of the user', as(wholeNumber(1, 2_147_483_647)))
-    .option('--hours <N>', 'how long the token is valid', as(wholeNumber(1, 87_600)), 24);
+  createLine('token', options).description(
+    'Prints a bearer token that names a user, for trying things out. It is signed with AUTH_JWT_SECRET, and has AUTH_ISSUER and AUTH_AUDIENCE if they are set. AUTH_USER_CLAIM is the claim that names the user.',
+  );
 
-interface Values {
-  readonly user: number;
-  readonly hours: number;
-}
-
-export async function run({ env, stdout }: Io, { user, hours }: Values): Promise<number> {
+export async function run(
+  { env, stdout }: Io,
+  { user, hours }: ValuesOf<typeof options>,
+): Promise<number> {
   const { authAudience, authIssuer, authJwtSecret, authUserClaim } = readConfig(env);
   if (authJwtSecret === undefined) {
     throw new ConfigError(

@@ -13,51 +13,47 @@ import { hide, parseHeaders } from '../old-listing/fetch-page.ts';
 import { formatNumber, Reporter } from '../transfer/reporter.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import { type Io, withDatabase } from './command.ts';
-import { as, createLine, headerOption } from './options/command-line.ts';
+import { createLine, headerOption, option, type ValuesOf } from './options/command-line.ts';
 import {
-  type ComparisonValues,
+  comparisonHelp,
+  comparisonOptions,
   conclude,
   httpUrl,
   originsOf,
-  withComparison,
 } from './options/comparison.ts';
 
 const listingUrl = httpUrl(({ search }) => !search).describe(
   'the http or https URL of a listing, without a query',
 );
 
+const options = {
+  against: option(
+    '--against <URL>',
+    'the listing of a running service, such as http://localhost:4000/api/outfits/ (default: a service in this process, on the database of DATABASE_URL or DATA_DIR). It must answer itself: LEGACY_MODE=off or mirror',
+    listingUrl,
+  ),
+  header: headerOption(
+    '--header',
+    "sent to the host of URL with each request, such as 'Authorization: Token abc'",
+  ),
+  sample: option(
+    '--sample <N>',
+    'compare N pages of each order, the first and the last among them',
+    wholeNumber(1, 1_000_000),
+  ),
+  ...comparisonOptions,
+};
+type Values = ValuesOf<typeof options>;
+
 export const line = () =>
-  withComparison(
-    createLine('verify')
-      .description(
-        'Compares a live listing with this service: all pages in every order that it has, and other requests of apps. Nothing is written. For saved files, use "outfit-gateway import FILE --dry-run".',
-      )
-      .argument('<URL...>', 'the live listing, such as https://host/api/outfits/')
-      .option(
-        '--against <URL>',
-        'the listing of a running service, such as http://localhost:4000/api/outfits/ (default: a service in this process, on the database of DATABASE_URL or DATA_DIR). It must answer itself: LEGACY_MODE=off or mirror',
-        as(listingUrl),
-      )
-      .addOption(
-        headerOption(
-          '--header',
-          "sent to the host of URL with each request, such as 'Authorization: Token abc'",
-        ),
-      )
-      .option(
-        '--sample <N>',
-        'compare N pages of each order, the first and the last among them',
-        as(wholeNumber(1, 1_000_000)),
-      ),
-  );
+  createLine('verify', options)
+    .description(
+      'Compares a live listing with this service: all pages in every order that it has, and other requests of apps. Nothing is written. For saved files, use "outfit-gateway import FILE --dry-run".',
+    )
+    .argument('<URL...>', 'the live listing, such as https://host/api/outfits/')
+    .addHelpText('after', comparisonHelp);
 
 export const failureCode = 2;
-
-interface Values extends ComparisonValues {
-  readonly against?: string;
-  readonly header?: readonly string[];
-  readonly sample?: number;
-}
 
 export async function run(io: Io, values: Values, sources: readonly string[]): Promise<number> {
   const { against, sample } = values;
@@ -73,7 +69,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   const report = new Report(new Set(values.accept), (text) => hide(text, headers));
   const { signal } = io;
 
-  const origins = originsOf(values, config);
+  const origins = originsOf(values.origin, config);
   const routes = readOwnRoutes(config.restDocuments);
   const verify = (openOurs: OpenOurs) => {
     const reporter = new Reporter(io.stderr);

@@ -10,30 +10,57 @@ import type { Output } from '../../transfer/reporter.ts';
 
 export type CommandLine = Command;
 
-export function createLine(name: string): CommandLine {
-  return new Command(`outfit-gateway ${name}`.trim())
+export function createLine(
+  name: string,
+  options: Readonly<Record<string, Option>> = {},
+): CommandLine {
+  const line = new Command(`outfit-gateway ${name}`.trim())
     .helpCommand(false)
     .helpOption('-h, --help', 'prints this')
     .version(version, '--version', 'prints the version')
     .configureHelp({ helpWidth: 100 });
+  return Object.values(options).reduce((all, one) => all.addOption(one), line);
 }
 
-export function as<Value>(schema: z.ZodType<Value, string>): (value: string) => Value {
+/** An option of a command, with the type of its value. */
+class TypedOption<Value> extends Option {
+  declare readonly value: Value;
+}
+
+export type ValuesOf<Options> = {
+  readonly [Name in keyof Options]: Options[Name] extends TypedOption<infer Value> ? Value : never;
+};
+
+export const flag = (name: string, what: string) =>
+  new TypedOption<boolean | undefined>(name, what);
+
+export const option = <Value>(flags: string, what: string, schema: z.ZodType<Value, string>) =>
+  new TypedOption<Value | undefined>(flags, what).argParser(as(schema));
+
+export const required = <Value>(...given: Parameters<typeof option<Value>>) =>
+  option(...given).makeOptionMandatory() as TypedOption<Value>;
+
+/** @param fallback the value without the option */
+export const optional = <Value>(fallback: Value, ...given: Parameters<typeof option<Value>>) =>
+  option(...given).default(fallback) as TypedOption<Value>;
+
+/** An option that may be given more than once. */
+export const list = (flags: string, what: string, schema = text) =>
+  new TypedOption<readonly string[] | undefined>(
+    flags,
+    `${what}; may be given more than once`,
+  ).argParser((value, before: readonly string[] = []) => [...before, as(schema)(value)]);
+
+/** Headers of requests. */
+export const headerOption = (name: string, what: string) => list(`${name} <'Name: value'>`, what);
+
+function as<Value>(schema: z.ZodType<Value, string>): (value: string) => Value {
   return (value) => {
     const { success, data } = schema.safeParse(value);
     if (success) return data;
     throw new InvalidArgumentError(schema.description ?? '');
   };
 }
-
-/** Reads the values of an option that may be given more than once. */
-export function asList(schema = text) {
-  return (value: string, before: readonly string[] = []) => [...before, as(schema)(value)];
-}
-
-/** An option for headers of requests. */
-export const headerOption = (flag: string, what: string) =>
-  new Option(`${flag} <'Name: value'>`, `${what}; may be given more than once`).argParser(asList());
 
 export const flagOf = (setting: string) => `--${setting.toLowerCase().replaceAll('_', '-')}`;
 

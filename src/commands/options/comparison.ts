@@ -1,26 +1,16 @@
 // Options and report of verify and replay: `--accept`, `--json`, and the printed lines.
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
-import { Option } from 'commander';
 import { type Config, ConfigError } from '../../config/config.ts';
 import { duration, parseUrl, text } from '../../config/values.ts';
 import { cut, messageOf } from '../../errors.ts';
 import { isAcceptable, kindMeanings, kinds } from '../../legacy/compare/difference.ts';
 import { countTimes, type Group, type Report } from '../../legacy/verify/report.ts';
 import { formatNumber, listFirst, type Output } from '../../transfer/reporter.ts';
-import { as, asList, type CommandLine } from './command-line.ts';
-
-export interface ComparisonValues {
-  /** Milliseconds. */
-  readonly timeout: number;
-  readonly wait: number;
-  readonly accept?: readonly string[];
-  readonly origin?: readonly string[];
-  readonly json?: string;
-}
+import { list, option, optional } from './command-line.ts';
 
 const width = Math.max(...kinds.map((kind) => kind.length));
 
-const comparisonHelp = `
+export const comparisonHelp = `
 Kinds of differences
 ${kinds.map((kind) => `  ${kind.padEnd(width)}  ${kindMeanings[kind]}\n`).join('')}
 Exit code: 0 nothing differs that was not accepted, 1 something does, 2 it could not be compared,
@@ -39,38 +29,37 @@ export const httpUrl = (isAllowed: (url: URL) => boolean) =>
     return url && !url.username && !url.password && isAllowed(url);
   });
 
-const durationOption = (flag: string, least: '0' | '100ms', what: string) =>
-  new Option(`${flag} <DURATION>`, what).argParser(as(duration(least, '1h')));
+export const comparisonOptions = {
+  timeout: optional(
+    30_000,
+    '--timeout <DURATION>',
+    'how long an answer may take',
+    duration('100ms', '1h'),
+  ).default(30_000, '30s'),
+  wait: optional(
+    2_000,
+    '--wait <DURATION>',
+    'both services may change while they are compared: what differs is asked again after a quarter of this time, and once more after all of it. Where this one follows the other, it takes longer than a round of that',
+    duration('0', '1h'),
+  ).default(2_000, '2s'),
+  accept: list(
+    '--accept <KIND>',
+    'a kind of difference that is accepted: counted, but not a failure. KIND:WHERE accepts it in one place only, such as value:results.likes',
+    acceptable,
+  ),
+  origin: list(
+    '--origin <ORIGIN>',
+    'the origin of a web app, such as https://app.example.com, that is sent to both services, with preflights. One that no service names is sent too (default: those of CORS_ORIGINS)',
+    origin,
+  ),
+  json: option(
+    '--json <FILE>',
+    'writes the report to a file, with ten examples of each difference and up to 10,000 of records',
+    text,
+  ),
+};
 
-export const withComparison = (line: CommandLine) =>
-  line
-    .addOption(
-      durationOption('--timeout', '100ms', 'how long an answer may take').default(30_000, '30s'),
-    )
-    .addOption(
-      durationOption(
-        '--wait',
-        '0',
-        'both services may change while they are compared: what differs is asked again after a quarter of this time, and once more after all of it. Where this one follows the other, it takes longer than a round of that',
-      ).default(2_000, '2s'),
-    )
-    .option(
-      '--accept <KIND>',
-      'a kind of difference that is accepted: counted, but not a failure. May be given more than once. KIND:WHERE accepts it in one place only, such as value:results.likes',
-      asList(acceptable),
-    )
-    .option(
-      '--origin <ORIGIN>',
-      'the origin of a web app, such as https://app.example.com, that is sent to both services, with preflights; may be given more than once. One that no service names is sent too (default: those of CORS_ORIGINS)',
-      asList(origin),
-    )
-    .option(
-      '--json <FILE>',
-      'writes the report to a file, with ten examples of each difference and up to 10,000 of records',
-    )
-    .addHelpText('after', comparisonHelp);
-
-export const originsOf = ({ origin }: ComparisonValues, { corsOrigins }: Config) =>
+export const originsOf = (origin: readonly string[] | undefined, { corsOrigins }: Config) =>
   origin ?? corsOrigins.filter((named) => named !== '*');
 
 /** Lines of a report before the summary, and characters of what they quote; --json has all of it. */

@@ -14,7 +14,7 @@ import {
 } from '../compare/difference.ts';
 import { bufferAnswer, NotComparable, refuseLarge } from './answer-buffer.ts';
 import { ComparisonBudget } from './comparison-budget.ts';
-import { InnerApp, type InnerRequest } from './inner-app.ts';
+import { askInnerApp, buildInnerApp, type InnerRequest } from './inner-app.ts';
 import type { LegacyMetrics, Outcome } from './metrics.ts';
 
 interface ComparisonOptions {
@@ -33,14 +33,12 @@ interface ComparisonOptions {
 
 /** What a comparison needs of a request. Read before the answer: later the connection may be closed. */
 export interface SampledRequest extends InnerRequest {
-  readonly method: ComparedMethod;
   readonly route: string;
   readonly client: string;
   readonly knownParameters: ReadonlySet<string> | undefined;
 }
 
-type ComparedMethod = NonNullable<InnerRequest['method']>;
-const isCompared = (method: string): method is ComparedMethod =>
+const isCompared = (method: string): method is InnerRequest['method'] =>
   /^(?:GET|HEAD|OPTIONS)$/.test(method);
 
 /** Headers of conditional requests, ranges and encodings (RFC 9110): a comparison needs whole answers. */
@@ -79,7 +77,7 @@ export interface Compared {
 export class Comparisons {
   readonly #budget = new ComparisonBudget();
   readonly #logThrottle = createLogThrottle(false);
-  #own: InnerApp | undefined;
+  #own: FastifyInstance | undefined;
   #buffered = 0;
   readonly #pending = new Set<NodeJS.Timeout>();
 
@@ -87,7 +85,7 @@ export class Comparisons {
 
   /** @param serve adds the legacy paths of this gateway */
   async compareWith(serve: (app: FastifyInstance) => Promise<void>): Promise<void> {
-    this.#own = await InnerApp.build(serve);
+    this.#own = await buildInnerApp(serve);
   }
 
   async close(): Promise<void> {
@@ -164,7 +162,7 @@ export class Comparisons {
       const theirs = await readTheirs();
       if (theirs.status === 304) return 'skipped';
       failed = 'failed';
-      const ours = await this.#own?.ask(request);
+      const ours = this.#own && (await askInnerApp(this.#own, request));
       // 503, overloaded or without database: that says nothing about its answers.
       if (!ours || ours.statusCode === 503) return 'failed';
       refuseLarge(ours.rawPayload);

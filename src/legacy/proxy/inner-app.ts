@@ -6,7 +6,7 @@ import { ignoreQuery } from '../../http/headers.ts';
 import { decorateDisconnectSignal } from '../../http/server/connections.ts';
 
 export interface InnerRequest {
-  readonly method?: 'GET' | 'HEAD' | 'OPTIONS';
+  readonly method: 'GET' | 'HEAD' | 'OPTIONS';
   readonly headers: IncomingHttpHeaders;
   readonly protocol: string;
   readonly host: string;
@@ -15,41 +15,34 @@ export interface InnerRequest {
 
 const targetHeader = 'x-target';
 
-export class InnerApp {
-  private constructor(private readonly app: FastifyInstance) {}
+/** @param serve adds the paths */
+export async function buildInnerApp(
+  serve: (app: FastifyInstance) => Promise<void>,
+): Promise<FastifyInstance> {
+  const app = Fastify({
+    exposeHeadRoutes: false,
+    // `inject` would normalize the target.
+    rewriteUrl: ({ headers, url }) => headers[targetHeader]?.toString() ?? url ?? '/',
+    routerOptions: { querystringParser: ignoreQuery },
+  });
+  decorateDisconnectSignal(app);
+  // `x-forwarded-*` below carry the scheme and host of the original request.
+  decorateClient(app, () => true);
+  app.decorateRequest('viewer', undefined);
+  app.decorate('logHttpError', () => {});
+  await app.register(serve);
+  await app.ready();
+  return app;
+}
 
-  /** @param serve adds the paths */
-  static async build(serve: (app: FastifyInstance) => Promise<void>): Promise<InnerApp> {
-    const app = Fastify({
-      exposeHeadRoutes: false,
-      // `inject` would normalize the target.
-      rewriteUrl: ({ headers, url }) => headers[targetHeader]?.toString() ?? url ?? '/',
-      routerOptions: { querystringParser: ignoreQuery },
-    });
-    decorateDisconnectSignal(app);
-    // `x-forwarded-*` below carry the scheme and host of the original request.
-    decorateClient(app, () => true);
-    app.decorateRequest('viewer', undefined);
-    app.decorate('logHttpError', () => {});
-    await app.register(serve);
-    await app.ready();
-    return new InnerApp(app);
-  }
-
-  ask({ method = 'GET', headers, protocol, host, target }: InnerRequest) {
-    return this.app.inject({
-      method,
-      url: '/',
-      headers: {
-        ...headers,
-        'x-forwarded-proto': protocol,
-        'x-forwarded-host': host,
-        [targetHeader]: target,
-      },
-    });
-  }
-
-  close(): Promise<void> {
-    return this.app.close();
-  }
+export function askInnerApp(
+  app: FastifyInstance,
+  { method, headers, protocol, host, target }: InnerRequest,
+) {
+  const forwarded = { 'x-forwarded-proto': protocol, 'x-forwarded-host': host };
+  return app.inject({
+    method,
+    url: '/',
+    headers: { ...headers, ...forwarded, [targetHeader]: target },
+  });
 }
