@@ -5,7 +5,7 @@ export const endpoint = `${import.meta.env.VITE_GATEWAY ?? 'http://localhost:400
 /** In an app of your own, the sign-in sets it, and sets it again before it expires. Here: /apollo/#token=… */
 const session = { token: new URLSearchParams(location.hash.slice(1)).get('token') };
 
-/** The header for each request: read anew, so that a renewed token counts from the next request on. */
+/** The header, read for each request, so that a renewed token counts from the next one on. */
 export function authorization(): Record<string, string> {
   return session.token ? { authorization: `Bearer ${session.token}` } : {};
 }

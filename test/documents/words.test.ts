@@ -1,4 +1,4 @@
-// Names of tests and sentences for people: riddles that must not come back, and what to say instead (CONTRIBUTING.md, Words).
+// Names of tests and sentences for people: riddles that must not come back, and what to say instead (CONTRIBUTING.md, Habits).
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
