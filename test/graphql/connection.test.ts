@@ -1,12 +1,12 @@
 // The cursor connection: the rules of Relay. Walks, filters and places of outfits that are gone are compared with a
 // model in test/outfits/filters.test.ts and visibility.test.ts.
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import {
   ScrollOutfitsDocument,
   type ScrollOutfitsQueryVariables,
 } from '../../src/generated/test-client.ts';
-import { openGateway, useGateway } from '../support/gateway.ts';
+import { openForTest, useGateway } from '../support/gateway.ts';
 
 describe('the connection', () => {
   const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -108,8 +108,7 @@ test.each([100, 101, 1000])(
   'with PAGE_SIZE=%i a walk without first has 100 at a time',
   async (size) => {
     const rows = [...generateOutfits({ outfits: 250, users: 20 })];
-    const gateway = await openGateway('PostgreSQL', rows, { PAGE_SIZE: String(size) });
-    onTestFinished(() => gateway.close());
+    const gateway = await openForTest('PostgreSQL', rows, { PAGE_SIZE: String(size) });
     const met: number[] = [];
     let variables: ScrollOutfitsQueryVariables = { ordering: 'ID_ASC' };
     for (const length of [100, 100, 50]) {

@@ -2,10 +2,10 @@
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { GraphQLSchema } from 'graphql';
 import { serverAudits } from 'graphql-http';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { schema } from '../../src/graphql/schema.ts';
-import { openGateway, useGateway } from '../support/gateway.ts';
+import { openForTest, useGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
 import { getGraphql, postGraphql } from '../support/http/graphql.ts';
@@ -136,8 +136,7 @@ describe('subscriptions', () => {
 
   test('subscriptions are not supported by a schema that has none', async () => {
     const without = new GraphQLSchema({ ...schema.toConfig(), subscription: null });
-    const other = await openGateway('PostgreSQL', [], {}, { schema: without });
-    onTestFinished(() => other.close());
+    const other = await openForTest('PostgreSQL', [], {}, { schema: without });
     const { errors } = await other.post('subscription { outfits { count } }');
     expect(errors?.[0]?.extensions?.code).toBe('SUBSCRIPTIONS_NOT_SUPPORTED');
   });
@@ -203,8 +202,7 @@ describe('what is asked for', () => {
 
   test('what clients send again, or sent as a batch, is refused in JSON', async () => {
     const accept = 'application/graphql-response+json';
-    const limited = await openGateway('PostgreSQL', [], { RATE_LIMIT: '1/day' });
-    onTestFinished(() => limited.close());
+    const limited = await openForTest('PostgreSQL', [], { RATE_LIMIT: '1/day' });
     await limited.get('/graphql', { accept });
     for (const [response, status] of [
       [await post([{ query }], { accept }), 400],
@@ -223,8 +221,7 @@ describe('what is asked for', () => {
       // JSON cannot write it: the answer as a whole fails.
       'Query.unwritable': () => 1n,
     });
-    const broken = await openGateway('PostgreSQL', [], {}, { schema });
-    onTestFinished(() => broken.close());
+    const broken = await openForTest('PostgreSQL', [], {}, { schema });
     const code = { extensions: { code: 'INTERNAL_SERVER_ERROR' } };
     const error = { message: 'Internal server error.', ...code };
     const get = (accept: string, field = 'broken') =>

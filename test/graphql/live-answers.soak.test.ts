@@ -1,16 +1,14 @@
 // Live answers over server-sent events: at once, and after each change by any client; for whom, and for how long.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { buildApp } from '../../src/app.ts';
-import { Metrics } from '../../src/observability/metrics.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { textOf } from '../support/databases/statements.ts';
 import {
+  buildObserved,
   type DatabaseKind,
   databaseKinds,
-  keepLog,
-  openGateway,
+  openForTest,
   outfitId,
 } from '../support/gateway.ts';
 import { extend, type Resolver } from '../support/graphql/schema-extension.ts';
@@ -27,11 +25,10 @@ const list = 'subscription { outfits { count results { databaseId title likes } 
 async function open(
   kind: DatabaseKind = 'PostgreSQL',
   environment: Record<string, string> = {},
-  options: Parameters<typeof openGateway>[3] = {},
+  options: Parameters<typeof openForTest>[3] = {},
 ) {
   const settings = { AUTH_JWT_SECRET: secret, ...environment };
-  const gateway = await openGateway(kind, rows, settings, options);
-  onTestFinished(() => gateway.close());
+  const gateway = await openForTest(kind, rows, settings, options);
   const base = await baseOfApp(gateway.app);
   const like = async (id: number, userId: number) => {
     const mutation = `mutation { likeOutfit(id: "${outfitId(id)}") { outfit { id } } }`;
@@ -302,12 +299,7 @@ describe('streams', () => {
   });
 
   test('streams end with their token, measured and logged by what came before the first answer', async () => {
-    const { database, config } = await open();
-    const metrics = new Metrics(database);
-    const log = keepLog();
-    const app = await buildApp(config, database, { metrics, logger: log.logger });
-    onTestFinished(() => app.close());
-    const text = async () => (await metrics.print()).text;
+    const { app, log, metrics: text } = await buildObserved(await open());
     const stream = await openStream(await baseOfApp(app), list, { headers: await signIn(ann, 3) });
     expect(await text()).toMatch(/^gateway_streams_open\{transport="sse"\} 1$/m);
     expect(await stream.ended).toBe(true);

@@ -1,7 +1,7 @@
 // Live answers over the transports that clients ask for: by what a client sees, in what fetch and sockets read.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -9,13 +9,11 @@ const rows = [...generateOutfits({ outfits: 5, users: 2 })];
 const id = rows[0]?.id ?? 0;
 const oneOutfit = `subscription { outfit(databaseId: ${id}) { title } }`;
 
-let gateway: TestGateway;
+const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
 let base: string;
 beforeAll(async () => {
-  gateway = await openGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
   base = await baseOfApp(gateway.app);
 });
-afterAll(() => gateway.close());
 
 const retitle = (title: string) =>
   gateway.database.pool.query('UPDATE outfits SET title = $1 WHERE id = $2', [title, id]);

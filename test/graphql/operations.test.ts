@@ -1,17 +1,16 @@
 // What an operator sees: request ids, the log, and metrics.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { buildApp } from '../../src/app.ts';
 import { version } from '../../src/config/package.ts';
-import { Metrics } from '../../src/observability/metrics.ts';
-import { baseOf, environmentOf, findFreePort, runServer, stop } from '../support/cli/process.ts';
-import { keepLog, openGateway, useGateway } from '../support/gateway.ts';
+import { baseOf, environmentOf, runServer, stop } from '../support/cli/process.ts';
+import { buildObserved, openForTest, useGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
 import { postGraphql } from '../support/http/graphql.ts';
 import { openAcknowledged } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
+import { stopClocks } from '../support/this-process.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
@@ -56,15 +55,9 @@ describe('x-request-id', () => {
 
 /** A gateway on real PostgreSQL whose log is kept, line by line. */
 async function openLoggedGateway(level: 'debug' | 'info', identity = { AUTH_JWT_SECRET: secret }) {
-  const { database, config, close } = await openGateway('PostgreSQL', rows, identity);
-  const { logger, text, lines } = keepLog(level);
-  const metrics = new Metrics(database);
-  const app = await buildApp(config, database, { logger, metrics });
-  onTestFinished(async () => {
-    await app.close();
-    await close();
-  });
-  return { app, metrics, pool: database.pool, text, lines };
+  const gateway = await openForTest('PostgreSQL', rows, identity);
+  const { app, log, metrics } = await buildObserved(gateway, level);
+  return { app, metrics, pool: gateway.database.pool, ...log };
 }
 
 test('errors are counted by code and type, over HTTP and a WebSocket, and those of REST are not', async () => {
@@ -81,7 +74,7 @@ test('errors are counted by code and type, over HTTP and a WebSocket, and those 
   const socket = await openAcknowledged(await baseOfApp(app));
   socket.subscribe('1', 'subscription { outfits(page: 999) { count } }');
   await socket.next();
-  const { text } = await metrics.print();
+  const text = await metrics();
   const found = [
     ...text.matchAll(/^gateway_graphql_errors_total\{code="(.*)",type="(.*)"\} (\d+)$/gm),
   ];
@@ -201,9 +194,7 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
 
   test('has a line a second for causes and one for answers, with the number left out', async () => {
     const { app, lines } = await openLoggedGateway('info', withoutKeys);
-    let moment = performance.now();
-    const clock = vi.spyOn(performance, 'now').mockImplementation(() => moment);
-    onTestFinished(() => clock.mockRestore());
+    const pass = stopClocks(performance);
     await askOften(app, 5);
     const isCause = expect.objectContaining({ type: 'Error', stack: expect.any(String) });
     const msg = 'Service temporarily unavailable, try again later.';
@@ -212,7 +203,7 @@ describe('the log, when the keys of tokens cannot be fetched', () => {
       { level: 'warn', msg: 'refused', status: 503, suppressed: 0 },
     ];
     expect(lines()).toMatchObject(firstOnes);
-    moment += 1_000;
+    pass(1);
     await askOften(app, 1);
     expect(lines()).toMatchObject([
       ...firstOnes,
@@ -253,8 +244,7 @@ describe('metrics', () => {
     await app.inject('/nothing/at/all');
     const query = 'query Newest { outfits { results { id: databaseId } } }';
     await postGraphql(app, { query });
-    const { contentType, text } = await metrics.print();
-    expect(contentType).toContain('text/plain');
+    const text = await metrics();
     const page = 'method="GET",route="/api/outfits/",operation=""';
     for (const line of [
       `gateway_build_info{version="${version}"} 1`,
@@ -281,7 +271,7 @@ describe('metrics', () => {
     expect(value('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
     const cached = async () => {
       await app.inject('/api/outfits/?page=2');
-      return value('gateway_cache_bytes', (await metrics.print()).text);
+      return value('gateway_cache_bytes', await metrics());
     };
     await expect.poll(cached).toBeGreaterThan(1000);
   });
@@ -290,7 +280,7 @@ describe('metrics', () => {
     const { app, metrics, pool } = await openLoggedGateway('info');
     const pages = ['/api/outfits/', '/api/outfits/?page=2'];
     const ended = async () => {
-      const { text } = await metrics.print();
+      const text = await metrics();
       const [invalidations, clears] = ['invalidations', 'clears'].map((how) =>
         Number(new RegExp(`^gateway_cache_${how}_total (\\d+)$`, 'm').exec(text)?.[1]),
       );
@@ -314,7 +304,7 @@ describe('metrics', () => {
     for (let number = 0; number < 150; number += 1) {
       await postGraphql(app, { query: `query Name${number} { __typename }` });
     }
-    const { text } = await metrics.print();
+    const text = await metrics();
     const names = new Set([...text.matchAll(/operation="(\w+)"/g)].map(([, name]) => name));
     expect(names.size).toBe(101);
     expect(text).toContain('operation="other",status="200"} 50\n');
@@ -328,7 +318,7 @@ describe('metrics', () => {
       });
       expect(response.statusCode).toBe(200);
     }
-    const { text } = await metrics.print();
+    const text = await metrics();
     const counts = [...text.matchAll(/^gateway_http_requests_total.*operation="(\w*)".* (\d+)$/gm)];
     expect(counts.map(([, name, count]) => [name, count])).toEqual([
       ['x'.repeat(64), '1'],
@@ -338,21 +328,19 @@ describe('metrics', () => {
   });
 
   test('metrics are served on METRICS_PORT and not on the port of the service', async () => {
-    const metricsPort = await findFreePort();
     const server = runServer({
       ...(await environmentOf('PostgreSQL')),
-      HOST: '127.0.0.1',
-      METRICS_PORT: String(metricsPort),
-      SEED: 'none',
+      ...{ HOST: '127.0.0.1', METRICS_PORT: '0', SEED: 'none' },
     });
+    const [, address = ''] = await server.until(/Metrics: +(http:[^\s"]+)/);
     const base = await baseOf(server);
     await fetch(`${base}/api/outfits/`).then((response) => response.text());
     await sleep(50);
-    const metrics = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+    const metrics = await fetch(address);
     expect(metrics.status).toBe(200);
     expect(metrics.headers.get('content-type')).toContain('text/plain');
     expect(await metrics.text()).toContain('route="/api/outfits/"');
-    expect((await fetch(`http://127.0.0.1:${metricsPort}/api/outfits/`)).status).toBe(404);
+    expect((await fetch(new URL('/api/outfits/', address))).status).toBe(404);
     expect((await fetch(`${base}/metrics`)).status).toBe(404);
     expect(await stop(server)).toBe(0);
   });

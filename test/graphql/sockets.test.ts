@@ -1,13 +1,10 @@
 // graphql-transport-ws, by what a client sees: messages, close codes, and refused handshakes.
 import { once } from 'node:events';
 import { createClient } from 'graphql-ws';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { buildApp } from '../../src/app.ts';
-import { createLog } from '../../src/observability/log.ts';
-import { Metrics } from '../../src/observability/metrics.ts';
-import { openGateway } from '../support/gateway.ts';
+import { buildObserved, openForTest, useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { openAcknowledged, openSocket } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
@@ -17,24 +14,18 @@ const rows = [...generateOutfits({ outfits: 5, users: 2 })];
 const id = rows[0]?.id ?? 0;
 const oneOutfit = `subscription { outfit(databaseId: ${id}) { title } }`;
 
-async function open(environment: Record<string, string> = {}) {
-  const settings = { AUTH_JWT_SECRET: secret, ...environment };
-  const gateway = await openGateway('PostgreSQL', rows, settings);
-  return { ...gateway, base: await baseOfApp(gateway.app) };
-}
-
-/** The same for one test. */
-async function openForTest(environment: Record<string, string> = {}) {
-  const opened = await open(environment);
-  onTestFinished(opened.close);
-  return opened;
-}
-
-let gateway: Awaited<ReturnType<typeof open>>;
+const settings = { AUTH_JWT_SECRET: secret };
+const gateway = useGateway('PostgreSQL', rows, { ...settings, CORS_ORIGINS: 'https://app.test' });
+let base: string;
 beforeAll(async () => {
-  gateway = await open({ CORS_ORIGINS: 'https://app.test' });
+  base = await baseOfApp(gateway.app);
 });
-afterAll(() => gateway.close());
+
+/** Another one, for one test. */
+async function open(environment: Record<string, string> = {}) {
+  const { app } = await openForTest('PostgreSQL', rows, { ...settings, ...environment });
+  return { app, base: await baseOfApp(app) };
+}
 
 const retitle = (title: string) =>
   gateway.database.pool.query('UPDATE outfits SET title = $1 WHERE id = $2', [title, id]);
@@ -46,7 +37,7 @@ const next = (operation: string, title: string) => ({
 
 test('many operations over one connection: each is answered, and live ones again after a commit', async () => {
   await retitle('One');
-  const { subscribe, next: take, send, messages } = await openAcknowledged(gateway.base);
+  const { subscribe, next: take, send, messages } = await openAcknowledged(base);
   subscribe('live', oneOutfit);
   expect(await take()).toEqual(next('live', 'One'));
   subscribe('query', `{ outfit(databaseId: ${id}) { title } }`);
@@ -70,7 +61,7 @@ test('many operations over one connection: each is answered, and live ones again
 });
 
 test('what is wrong with a document or its variables is an error of the operation alone', async () => {
-  const { subscribe, next: take } = await openAcknowledged(gateway.base);
+  const { subscribe, next: take } = await openAcknowledged(base);
   for (const query of [
     '{',
     'subscription { nothing }',
@@ -91,7 +82,7 @@ test('what is wrong with a document or its variables is an error of the operatio
 
 describe('the token', () => {
   const viewerOf = async (headers: Record<string, string>, payload?: object) => {
-    const { subscribe, next: take } = await openAcknowledged(gateway.base, headers, payload);
+    const { subscribe, next: take } = await openAcknowledged(base, headers, payload);
     subscribe('1', '{ viewer { __typename } }');
     return (await take()).payload.data.viewer;
   };
@@ -114,11 +105,11 @@ describe('the token', () => {
 
   test('the token is refused with 4403, or 401 in the handshake', async () => {
     for (const authorization of ['Bearer x', 'Bearer x\r\nA: b', 'Bearer \u{1f600}']) {
-      const { send, closed } = await openSocket(gateway.base);
+      const { send, closed } = await openSocket(base);
       send({ type: 'connection_init', payload: { authorization } });
       expect(await closed).toEqual([4403, 'Forbidden']);
     }
-    const refused = openSocket(gateway.base, { authorization: 'Bearer x' });
+    const refused = openSocket(base, { authorization: 'Bearer x' });
     await expect(refused).rejects.toThrow(/^401 .*UNAUTHENTICATED/);
   });
 
@@ -126,7 +117,7 @@ describe('the token', () => {
     await retitle('Before');
     let connections = 0;
     const client = createClient({
-      url: `${gateway.base.replace('http', 'ws')}/graphql`,
+      url: `${base.replace('http', 'ws')}/graphql`,
       webSocketImpl: WebSocket,
       connectionParams: async () => {
         connections += 1;
@@ -168,7 +159,7 @@ describe('the protocol', () => {
     [4429, [init, init]],
     [1009, [init, { ...subscription, payload: { query: 'x'.repeat(1_048_576) } }]],
   ])('the protocol closes with %i', async (code, sent) => {
-    const { next: take, send, closed } = await openSocket(gateway.base);
+    const { next: take, send, closed } = await openSocket(base);
     for (const message of sent) {
       send(message);
       if (message === init && sent[1] !== init) await take();
@@ -178,7 +169,7 @@ describe('the protocol', () => {
 
   test('an older package, or none, is refused with the supported transports', async () => {
     for (const protocol of ['graphql-ws', 'chat']) {
-      const refused = openSocket(gateway.base, {}, protocol);
+      const refused = openSocket(base, {}, protocol);
       await expect(refused).rejects.toThrow(
         /^400 .*text\/event-stream.*multipart.*graphql-transport-ws/,
       );
@@ -227,9 +218,9 @@ describe('whatever a client sends', () => {
     ['ping', { type: 'ping', payload: { any: 1 } }],
     ['complete', { id: '1', type: 'complete' }],
   ])('%s with any value in any field ends this connection at most', async (name, message) => {
-    const other = await openAcknowledged(gateway.base);
+    const other = await openAcknowledged(base);
     for (const changed of mutations(message)) {
-      const { send, socket } = await openSocket(gateway.base);
+      const { send, socket } = await openSocket(base);
       if (name !== 'connection_init') send({ type: 'connection_init' });
       send(changed);
       // Answered or closed, as it comes.
@@ -242,7 +233,7 @@ describe('whatever a client sends', () => {
 
   test('parameters of a megabyte are read once, not for each operation', async () => {
     for (const headers of ['a'.repeat(1_000_000), { 'x-client-name': 'a'.repeat(1_000_000) }]) {
-      const { send, subscribe: ask, next: take, closed } = await openSocket(gateway.base);
+      const { send, subscribe: ask, next: take, closed } = await openSocket(base);
       send({ type: 'connection_init', payload: { headers } });
       if (typeof headers === 'object') {
         expect((await closed)[0]).toBe(4400);
@@ -267,7 +258,7 @@ describe('an error of an operation is its result, and the connection stays', () 
     ['no document', 'BAD_REQUEST', { documentId: 1 }],
     ['an unknown document', 'DOCUMENT_NOT_FOUND', { query: null, documentId: 'none' }],
   ])('%s', async (_name, code, payload) => {
-    const { send, subscribe, next: take } = await openAcknowledged(gateway.base);
+    const { send, subscribe, next: take } = await openAcknowledged(base);
     await retitle('Stays');
     subscribe('live', oneOutfit);
     expect(await take()).toEqual(next('live', 'Stays'));
@@ -287,7 +278,7 @@ test('a mutation that is sent again over another connection writes once, by its 
   const input = { imageKey: 'outfits/2b1d3c4e-0000-4000-8000-000000000001.png' };
   const query =
     'mutation ($input: CreateOutfitInput!) { createOutfit(input: $input) { outfit { id } } }';
-  const { base } = await openForTest();
+  const { base } = await open();
   const created: unknown[] = [];
   for (const idempotencyKey of ['one', 'one', 'two', 'x'.repeat(256)]) {
     const { subscribe, next: take } = await openAcknowledged(base, await signIn(1));
@@ -310,7 +301,7 @@ describe('the handshake', () => {
   ])(
     'the handshake with CORS_ORIGINS=%s is taken from %j, and not from %j',
     async (names, taken, refused) => {
-      const { base } = await openForTest(names === '' ? {} : { CORS_ORIGINS: names });
+      const { base } = await open(names === '' ? {} : { CORS_ORIGINS: names });
       for (const origin of taken) await openSocket(base, origin === undefined ? {} : { origin });
       for (const origin of refused) {
         await expect(openSocket(base, { origin })).rejects.toThrow(/^403 .*CORS_ORIGINS/);
@@ -323,7 +314,7 @@ describe('the handshake', () => {
     onTestFinished(() => webhook.close());
     const password = 'Basic YW5uOnNlY3JldA==';
     for (const credential of ['sessionid=ann', password]) webhook.users.set(credential, 1);
-    const { base } = await openForTest({
+    const { base } = await open({
       ...{ AUTH_WEBHOOK_URL: webhook.url, AUTH_COOKIES: 'sessionid' },
       CORS_ORIGINS: 'https://app.test,ionic://app,*',
     });
@@ -345,13 +336,13 @@ describe('the handshake', () => {
   });
 
   test('the handshake is refused above MAX_SOCKETS, and without sockets', async () => {
-    const one = await openForTest({ MAX_SOCKETS: '1' });
+    const one = await open({ MAX_SOCKETS: '1' });
     const { socket } = await openSocket(one.base);
     await expect(openSocket(one.base)).rejects.toThrow(/^503 .*TOO_MANY_SOCKETS/);
     socket.close();
     await once(socket, 'close');
     await openSocket(one.base);
-    const none = await openForTest({ MAX_SOCKETS: '0' });
+    const none = await open({ MAX_SOCKETS: '0' });
     await expect(openSocket(none.base)).rejects.toThrow(
       /^400 (?!.*graphql-transport-ws).*text\/event-stream/,
     );
@@ -359,7 +350,7 @@ describe('the handshake', () => {
 });
 
 test('a client of another address gets the newest place of the one that holds the most', async () => {
-  const { base } = await openForTest({
+  const { base } = await open({
     MAX_STREAMS: '4',
     MAX_SOCKETS: '2',
     TRUST_PROXY: '127.0.0.1',
@@ -405,10 +396,7 @@ test('a client of another address gets the newest place of the one that holds th
 });
 
 test('what a client has left is neither counted as a 503 nor logged', async () => {
-  const metrics = new Metrics(gateway.database);
-  const lines: string[] = [];
-  const logger = createLog('info', { write: (line) => void lines.push(line) });
-  const app = await buildApp(gateway.config, gateway.database, { metrics, logger });
+  const { app, log, metrics } = await buildObserved(gateway);
   const base = await baseOfApp(app);
   const slow = (at: number) =>
     `outfits(filter: { hasVideo: true, createdFrom: "2020-01-01T00:00:0${at}Z", search: "the" }) { count }`;
@@ -431,12 +419,12 @@ test('what a client has left is neither counted as a 503 nor logged', async () =
   subscribe('1', '{ __typename }');
   await take();
   await app.close();
-  expect((await metrics.print()).text).not.toMatch(/requests_total\{[^}]*status="5/);
-  expect(lines.join()).not.toMatch(/refused|error/);
+  expect(await metrics()).not.toMatch(/requests_total\{[^}]*status="5/);
+  expect(log.text()).not.toMatch(/refused|error/);
 });
 
 test('a gateway that stops answers what it has begun, and closes with 1012', async () => {
-  const { base, app } = await openForTest();
+  const { base, app } = await open();
   const idle = await openAcknowledged(base);
   const live = await openAcknowledged(base);
   live.subscribe('1', oneOutfit);
