@@ -4,16 +4,18 @@ CREATE FUNCTION pending_outfit_deltas(ordering text, below xid8 DEFAULT '1844674
 RETURNS TABLE (value bigint, id integer, public integer, private integer, xid xid8)
 LANGUAGE sql STABLE ROWS 100 AS $$
   WITH pending AS MATERIALIZED (
-    SELECT xid, outfit_id AS id, old_private, new_private,
-      CASE ordering WHEN 'created' THEN old_created WHEN 'likes' THEN old_likes WHEN 'modified' THEN old_modified
-        WHEN 'id' THEN CASE WHEN old_created IS NOT NULL THEN outfit_id END END AS old_value,
-      CASE ordering WHEN 'created' THEN new_created WHEN 'likes' THEN new_likes WHEN 'modified' THEN new_modified
-        WHEN 'id' THEN CASE WHEN new_created IS NOT NULL THEN outfit_id END END AS new_value
-    FROM pending_outfit_changes(below) WHERE outfit_id IS NOT NULL
+    SELECT * FROM (
+      SELECT xid, outfit_id AS id, old_private, new_private,
+        CASE ordering WHEN 'created' THEN old_created WHEN 'likes' THEN old_likes WHEN 'modified' THEN old_modified
+          WHEN 'id' THEN CASE WHEN old_created IS NOT NULL THEN outfit_id END END AS old_value,
+        CASE ordering WHEN 'created' THEN new_created WHEN 'likes' THEN new_likes WHEN 'modified' THEN new_modified
+          WHEN 'id' THEN CASE WHEN new_created IS NOT NULL THEN outfit_id END END AS new_value
+      FROM pending_outfit_changes(below)
+    ) c
+    -- Here, because most changes are likes, which move nothing in other orderings.
+    WHERE (old_value, old_private) IS DISTINCT FROM (new_value, new_private) AND (old_value IS NOT NULL OR new_value IS NOT NULL)
   )
-  SELECT old_value, id, -(NOT old_private)::integer, -old_private::integer, xid FROM pending
-  WHERE old_value IS NOT NULL AND (old_private, old_value) IS DISTINCT FROM (new_private, new_value)
+  SELECT old_value, id, -(NOT old_private)::integer, -old_private::integer, xid FROM pending WHERE old_value IS NOT NULL
   UNION ALL
-  SELECT new_value, id, (NOT new_private)::integer, new_private::integer, xid FROM pending
-  WHERE new_value IS NOT NULL AND (old_private, old_value) IS DISTINCT FROM (new_private, new_value)
+  SELECT new_value, id, (NOT new_private)::integer, new_private::integer, xid FROM pending WHERE new_value IS NOT NULL
 $$;

@@ -2,8 +2,7 @@
 // In SQL: conditions of the statements of lists, by indexes on expressions.
 import type { Access } from '../database/read.ts';
 import { isLonger } from './length.ts';
-import type { OrderingField } from './ordering.ts';
-import { type Visibility, viewerOf } from './visibility.ts';
+import { sightOf, type Visibility } from './visibility.ts';
 
 /** Conditions combined with AND; values of one with OR. Undefined: no condition. An empty array matches nothing. */
 export interface OutfitFilter {
@@ -26,118 +25,75 @@ export interface OutfitFilter {
   readonly words?: readonly string[] | undefined;
 }
 
-/** Parameters of a statement; `add` returns the placeholder of a value. */
-export interface Values {
-  readonly list: unknown[];
-  readonly add: (value: unknown) => string;
-}
-
-export function createValues(): Values {
-  const list: unknown[] = [];
-  return { list, add: (value) => `$${list.push(value)}` };
-}
-
-interface Condition<Field extends keyof OutfitFilter> {
-  /** `range`: a range of a field that lists can be sorted by. */
-  readonly access: Access | 'range';
-  /** Whether it is a condition on likes `l`; otherwise on outfits `s`. */
-  readonly isOfLikes?: true;
-  readonly sql: (value: NonNullable<OutfitFilter[Field]>, add: Values['add']) => string;
-}
-
-const conditions: { readonly [Field in keyof Required<OutfitFilter>]: Condition<Field> } = {
-  ids: { access: 'bounded', sql: (ids, add) => `s.id = ANY(${add(ids)}::int[])` },
-  userIds: { access: 'unbounded', sql: (ids, add) => `s.user_id = ANY(${add(ids)}::int[])` },
-  liked: {
-    access: 'unbounded',
-    sql: (likes, add) => {
-      const viewer = viewerOf(likes, add);
-      const isVisible = viewer ? ` AND (owner.id = ${viewer} OR s.user_id = ${viewer})` : '';
-      return `s.id IN (SELECT l.outfit_id FROM outfit_likes l WHERE l.user_id = owner.id)${isVisible}`;
-    },
-  },
-  createdFrom: { access: 'range', sql: (from, add) => `s.created >= ${add(from)}::bigint` },
-  createdBefore: { access: 'range', sql: (end, add) => `s.created < ${add(end)}::bigint` },
-  likesFrom: {
-    access: 'range',
-    isOfLikes: true,
-    sql: (likes, add) => `l.likes >= ${add(likes)}::int`,
-  },
-  likesBelow: {
-    access: 'range',
-    isOfLikes: true,
-    sql: (likes, add) => `l.likes < ${add(likes)}::int`,
-  },
-  hasVideo: {
-    access: 'scan',
-    sql: (hasVideo) => `s.video_key IS ${hasVideo ? 'NOT NULL' : 'NULL'}`,
-  },
-  private: { access: 'scan', sql: (isPrivate) => (isPrivate ? 's.private' : 'NOT s.private') },
-  quality: { access: 'scan', sql: (grades, add) => `s.quality = ANY(${add(grades)}::int[])` },
-  creationDevices: {
-    access: 'scan',
-    sql: (devices, add) => `s.creation_device = ANY(${add(devices)}::text[])`,
-  },
-  hashtags: {
-    access: 'unbounded',
-    sql: (hashtags, add) =>
-      withText(`t.hashtags && outfit_hashtags(${add(`#${hashtags.join(' #')}`)}::text)`),
-  },
-  // A text may contain all trigrams of a word, but not the word: recheck.
-  words: {
-    access: 'unbounded',
-    sql: (words, add) =>
-      withText(
-        `outfit_terms(t.folded) @@ outfit_search(${add(words)}::text[])`,
-        ...words.map(
-          (word) => `strpos(t.folded, outfit_unaccent(outfit_casefold(${add(word)}::text))) > 0`,
-        ),
-      ),
-  },
+/** How the database finds the matches of each condition. `range`: of a field that lists can be sorted by. */
+const accesses: { readonly [Field in keyof Required<OutfitFilter>]: Access | 'range' } = {
+  ids: 'bounded',
+  userIds: 'unbounded',
+  liked: 'unbounded',
+  createdFrom: 'range',
+  createdBefore: 'range',
+  likesFrom: 'range',
+  likesBelow: 'range',
+  hasVideo: 'scan',
+  private: 'scan',
+  quality: 'scan',
+  creationDevices: 'scan',
+  hashtags: 'unbounded',
+  words: 'unbounded',
 };
 
+/**
+ * The tables of a filtered list: outfits, and what its conditions and its ordering need. The planner leaves out a table
+ * without a condition, as each has at most one row for an outfit. `owner` is the user of the list, if it is that of a user.
+ */
+export const filteredTables = `outfits s
+        LEFT JOIN outfit_like_counts l ON l.id = s.id
+        LEFT JOIN outfit_texts t ON t.outfit_id = s.id
+        LEFT JOIN outfit_likes g ON g.outfit_id = s.id AND g.user_id = owner.id`;
+
+/**
+ * All conditions. Null is none: the planner leaves it out, as filtered lists are planned for their values. A text may contain
+ * all trigrams of a word, but not the word: hence LIKE.
+ */
+export const matches = `(:ids::int[] IS NULL OR s.id = ANY (:ids))
+        AND (:userIds::int[] IS NULL OR s.user_id = ANY (:userIds))
+        AND (:createdFrom::bigint IS NULL OR s.created >= :createdFrom)
+        AND (:createdBefore::bigint IS NULL OR s.created < :createdBefore)
+        AND (:likesFrom::int IS NULL OR l.likes >= :likesFrom)
+        AND (:likesBelow::int IS NULL OR l.likes < :likesBelow)
+        AND (:hasVideo::boolean IS NULL OR (s.video_key IS NOT NULL) = :hasVideo)
+        AND (:private::boolean IS NULL OR s.private = :private)
+        AND (:quality::int[] IS NULL OR s.quality = ANY (:quality))
+        AND (:creationDevices::text[] IS NULL OR s.creation_device = ANY (:creationDevices))
+        AND (:hashtags::text IS NULL OR t.hashtags && outfit_hashtags(:hashtags))
+        AND (:words::text[] IS NULL OR outfit_terms(t.folded) @@ outfit_search(:words) AND t.folded LIKE ALL (outfit_patterns(:words)))
+        AND (:likers::text IS NULL OR g.user_id IS NOT NULL AND (:likers = 'all' OR owner.id = :liker::int OR s.user_id = :liker))`;
+
+/** The values of the conditions. */
+export function valuesOf({ hashtags, liked, ...filter }: OutfitFilter) {
+  return {
+    ...filter,
+    hashtags: hashtags && `#${hashtags.join(' #')}`,
+    likers: liked?.private,
+    liker: liked && sightOf(liked).viewer,
+  };
+}
+
 function givenFields(filter: OutfitFilter): (keyof OutfitFilter)[] {
-  const fields = Object.keys(conditions) as (keyof OutfitFilter)[];
+  const fields = Object.keys(accesses) as (keyof OutfitFilter)[];
   return fields.filter((field) => filter[field] !== undefined);
 }
 
 /** How the database finds the matches of a filter: by the best index of its conditions. */
 export function accessOf(filter: OutfitFilter): Access {
-  const found = givenFields(filter).map((field) => conditions[field].access);
+  const found = givenFields(filter).map((field) => accesses[field]);
   if (found.length === 0 || found.includes('bounded')) return 'bounded';
   return found.every((access) => access === 'scan') ? 'scan' : 'unbounded';
 }
 
-/** FROM: outfits `s`, likes `l`, or both joined. @param needsOutfits there are other conditions on outfits */
-export function sourceOf(
-  filter: OutfitFilter,
-  sortedBy?: OrderingField,
-  needsOutfits = false,
-): string {
-  const given = givenFields(filter).map((name) => conditions[name].isOfLikes ?? false);
-  const isByLikes = sortedBy === 'likes';
-  if (!isByLikes && !given.includes(true)) return 'outfits s';
-  if (isByLikes && !needsOutfits && !given.includes(false)) return 'outfit_like_counts l';
-  return 'outfits s JOIN outfit_like_counts l ON l.id = s.id';
-}
-
-/** Conditions on the text `t` of outfit `s`. A subquery, so that a GIN index serves them. */
-function withText(...all: readonly string[]): string {
-  return `s.id IN (SELECT t.outfit_id FROM outfit_texts t WHERE ${all.join(' AND ')})`;
-}
-
-export function conditionsOf(filter: OutfitFilter, add: Values['add']): string[] {
-  return givenFields(filter).map((field) => {
-    const { sql } = conditions[field] as Condition<keyof OutfitFilter>;
-    return sql(filter[field] as never, add);
-  });
-}
-
 /** Whether an index finds the matches: then they are materialized before sorting. */
 export function isSelective(filter: OutfitFilter): boolean {
-  return givenFields(filter).some((field) =>
-    ['bounded', 'unbounded'].includes(conditions[field].access),
-  );
+  return givenFields(filter).some((field) => ['bounded', 'unbounded'].includes(accesses[field]));
 }
 
 /** A range of one field that lists can be sorted by, half-open. */

@@ -50,28 +50,34 @@ export function sortKeyOf(
   return { value: BigInt(row[field]), id: row.id };
 }
 
-/** The table with the field, its id, its user and whether it is private. */
-export function tableOf(field: OrderingField): string {
-  return field === 'likes' ? 'outfit_like_counts' : 'outfits';
+/** What the statements of a list name, by the table that has the field. */
+export function namesOf({ field, direction }: Ordering) {
+  const reversed = direction === 'asc' ? 'desc' : 'asc';
+  const names = { value: field, direction, reversed } as const;
+  return field === 'likes' ? { ...names, ...byLikes } : { ...names, ...byOutfits };
 }
 
-/** The columns of an ordering, all in the same direction. They are the last columns of its index. */
-export function keyColumns(field: OrderingField): readonly string[] {
-  return field === 'id' ? ['id'] : [field, 'id'];
-}
-
-/** Qualified columns of the sort key. @param outfits alias of outfits @param likes alias of outfit_like_counts */
-export function keyOf(field: OrderingField, outfits = 'o', likes = 'l'): string[] {
-  const table = field === 'likes' ? likes : outfits;
-  return keyColumns(field).map((column) => `${table}.${column}`);
-}
-
-/** The ORDER BY list of an ordering, with the aliases of `keyOf`. */
-export function orderBy({ field, direction }: Ordering, outfits = 'o', likes = 'l'): string {
-  return keyOf(field, outfits, likes)
-    .map((column) => `${column} ${direction}`)
-    .join(', ');
-}
+/**
+ * `table`: it has the field, the id, the user and `private`. `key`: its alias where outfits `s` and their likes `l` are joined.
+ * `before`, `after`: they join outfits `o` and likes `l` to rows of this table. Outfits come first, so that tables are locked in
+ * the order of TRUNCATE. `likes`: the likes of a place, which has them already in an ordering by likes.
+ */
+const byOutfits = {
+  table: 'outfits',
+  key: 's',
+  before: 'LATERAL',
+  after: 'o LEFT JOIN outfit_like_counts l ON l.id = o.id',
+  row: 'o',
+  likes: 'outfit_like_counts',
+} as const;
+const byLikes = {
+  table: 'outfit_like_counts',
+  key: 'l',
+  before: 'outfits o JOIN LATERAL',
+  after: 'l ON l.id = o.id',
+  row: 'l',
+  likes: 'LATERAL (SELECT place.id, place.value AS likes)',
+} as const;
 
 export function reverse({ field, direction }: Ordering): Ordering {
   return { field, direction: direction === 'asc' ? 'desc' : 'asc' };

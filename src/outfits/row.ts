@@ -1,10 +1,12 @@
 // Columns of the fields, the SELECT list of outfits, and the shape of a row.
 // In SQL: the part that the statements of lists, of single outfits and of writes share.
 import type { Outfit, User } from '../generated/prisma/client.ts';
-import { type Ordering, orderBy } from './ordering.ts';
 
 /** The range of ids and of numbers of likes. */
 export const int4 = { min: -2_147_483_648, max: 2_147_483_647 } as const;
+
+/** The range of timestamps. */
+export const int8 = { min: -(2n ** 63n), max: 2n ** 63n - 1n } as const;
 
 /** Column and SQL type of each field of a model. A field added to schema.prisma does not compile until it is here. */
 export type Columns<Row> = Readonly<Record<keyof Row, readonly [column: string, type: string]>>;
@@ -42,7 +44,7 @@ type LikedOutfit = Outfit & { likes: number };
 /** An outfit as it is stored, with its likes and the user who published it. */
 export type OutfitRow = LikedOutfit & { user: User };
 
-/** The number of likes of an outfit, where `joinedRow` or `rowSource` has joined them. */
+/** The number of likes of an outfit, where they are joined. */
 export const likesColumn = 'coalesce(l.likes, 0)';
 
 /** SELECT list for outfits `o` with their likes `l` and users `u`; `rowOf` reads its rows. */
@@ -55,19 +57,6 @@ export const rowColumns = [
 /** Joins likes and users to outfits `o`, for `rowColumns`. */
 export const joinedRow =
   'LEFT JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id';
-
-/** Outfits with likes and users. They come before what they are joined to: tables are locked in the order of TRUNCATE. */
-export const placedTables = `outfits o ${joinedRow}`;
-
-/** FROM of a slice of merged ranges. Outfits come first, so that tables are locked in the order of TRUNCATE. */
-export function rowSource(ordering: Ordering, ranges: readonly string[], slice: string): string {
-  const places = `LATERAL (
-      SELECT * FROM (${ranges.join(' UNION ALL ')}) s ORDER BY ${orderBy(ordering, 's', 's')} ${slice}
-    )`;
-  return ordering.field === 'likes'
-    ? `outfits o JOIN ${places} l ON l.id = o.id JOIN users u ON u.id = o.user_id`
-    : `${places} o ${joinedRow}`;
-}
 
 type Prefixed<Fields> = { [Field in keyof Fields & string as `user.${Field}`]: Fields[Field] };
 

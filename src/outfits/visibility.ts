@@ -7,7 +7,7 @@ export type Visibility =
   | { readonly private: 'none' }
   | { readonly private: 'own'; readonly userId: number };
 
-/** The rule of visibility. The functions below translate it to SQL. */
+/** The rule of visibility. */
 export function visibilityFor(
   mode: Config['privateOutfits'],
   viewer: { readonly userId: number } | undefined,
@@ -20,30 +20,13 @@ export function isShareable(visibility: Visibility): boolean {
   return visibility.private !== 'own';
 }
 
-/** The placeholder of the viewer's id if visibility depends on it; otherwise empty. `add` creates placeholders. */
-export function viewerOf(visibility: Visibility, add: (value: unknown) => string): string {
-  return visibility.private === 'own' ? `${add(visibility.userId)}::int` : '';
-}
+/** The rule for an outfit `s` in SQL, with the values of `sightOf`. */
+export const isVisible = '(NOT s.private OR :all::boolean OR s.user_id = :viewer::int)';
 
-/** SQL condition for a visible outfit `s`. @param viewer from `viewerOf` */
-export function visibleOf(visibility: Visibility, viewer: string, owner = 's.user_id'): string {
-  if (visibility.private === 'all') return 'true';
-  return visibility.private === 'none'
-    ? 'NOT s.private'
-    : `(NOT s.private OR ${owner} = ${viewer})`;
-}
-
-/** Conditions of the index ranges that are merged into the visible list. Indexes begin with `private` or the user. */
-export function segmentsOf(
-  visibility: Visibility,
-  viewer: string,
-  s: string,
-  owner: string | undefined,
-): string[] {
-  const ofOwner = owner ? `${s}.user_id = ${owner} AND ` : '';
-  const publics = `${ofOwner}NOT ${s}.private`;
-  if (visibility.private === 'all') return [publics, `${ofOwner}${s}.private`];
-  if (visibility.private === 'none') return [publics];
-  const own = `${s}.user_id = ${viewer} AND ${s}.private`;
-  return [publics, owner ? `${own} AND ${owner} = ${viewer}` : own];
+/** `all`: whether all private outfits are visible. `viewer`: the user whose own ones are; null: nobody. */
+export function sightOf(visibility: Visibility) {
+  return {
+    all: visibility.private === 'all',
+    viewer: visibility.private === 'own' ? visibility.userId : null,
+  };
 }

@@ -96,6 +96,13 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     substr(folded, place, 3) AS term
 $$;
 -- END outfit_search
+-- FUNCTION outfit_patterns
+-- Patterns of LIKE for folded texts that contain these words.
+CREATE FUNCTION outfit_patterns(words text[]) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT array_agg('%' || regexp_replace(outfit_unaccent(outfit_casefold(word)), '([\\%_])', '\\\1', 'g') || '%') FROM unnest(words) AS word
+$$;
+-- END outfit_patterns
 -- FUNCTION outfit_hashtags
 -- The hashtags of a text, case-folded, the first 100 characters of each. Null for none: so the planner knows how few texts
 -- have one. A hashtag consists of letters, marks, digits and underscores; the character class excludes all others. Unicode

@@ -1,29 +1,23 @@
 // SQL of lists: numbered pages, keyset pages and counts, of one list or of the lists of several users (filters.md).
 // In SQL: exact counts and pages at any depth, by buckets and row values, which Prisma cannot express.
+//
+// Each statement is whole. `${}` are names, of an ordering (`namesOf`), of tables and of columns, and a limit: a literal, as
+// the planner may sort where it is a parameter. All conditions of filters are one text (`matches` of filter.ts), which the
+// four statements of filtered lists contain. `:name` is a value.
 import type { Access } from '../../database/read.ts';
 import {
   accessOf,
-  conditionsOf,
-  createValues,
+  filteredTables,
   isSelective,
+  matches,
   type OutfitFilter,
   rangeOf,
-  sourceOf,
-  type Values,
+  valuesOf,
 } from '../filter.ts';
-import {
-  compareKeys,
-  keyColumns,
-  keyOf,
-  type Ordering,
-  type OrderingField,
-  orderBy,
-  reverse,
-  type SortKey,
-  tableOf,
-} from '../ordering.ts';
-import { int4, joinedRow, placedTables, rowColumns, rowSource } from '../row.ts';
-import { segmentsOf, type Visibility, viewerOf, visibleOf } from '../visibility.ts';
+import { compareKeys, namesOf, type Ordering, reverse, type SortKey } from '../ordering.ts';
+import { int4, int8, rowColumns } from '../row.ts';
+import { isVisible, sightOf, type Visibility } from '../visibility.ts';
+import { named } from './named.ts';
 
 /** Which outfits a list contains. */
 export interface Scope {
@@ -57,7 +51,7 @@ export interface KeysetPageRequest {
 export interface Statement {
   readonly text: string;
   readonly values: readonly unknown[];
-  /** Not prepared: filters have too many different texts, and the best index depends on the values. */
+  /** Not prepared: the best plan depends on the values. */
   readonly planForValues: boolean;
   readonly access: Access;
 }
@@ -70,274 +64,253 @@ function rangeLimit(rows: number): number {
   return [1, 21, maxRows].find((limit) => rows <= limit) ?? rows;
 }
 
-/** Placeholders of the offset (null: the last page) and of the page size. */
-type Slice = readonly [skip: string, size: string];
-
-interface Parts extends Scope, Values {
-  readonly viewer: string;
-  /** FROM item with the users of the lists; undefined: one list. */
-  readonly owners: string | undefined;
-  /** The SQL expression of the id of the user who owns the outfits of a list; undefined: all users. */
-  readonly owner: string | undefined;
-}
-
-function partsOf(scope: Scope): Parts {
-  const { visibility, users, filter } = scope;
-  const values = createValues();
-  const owners = users && ownersIn(users, values.add);
-  const viewer = viewerOf(visibility, values.add);
+/** A statement with the values of a list, and others. Filtered lists are planned for their values. */
+function prepare(
+  scope: Scope,
+  text: string,
+  values: Readonly<Record<string, unknown>> = {},
+): Statement {
+  const { visibility, filter, users } = scope;
+  const isFiltered = text.includes(matches);
+  const { field: _field, ...range } = rangeOf(filter) ?? {};
   return {
-    ...scope,
-    ...values,
-    viewer,
-    owners,
-    owner: filter.liked ? undefined : owners && 'owner.id',
+    ...named(text, {
+      ...sightOf(visibility),
+      ...(isFiltered ? valuesOf(filter) : range),
+      ...{ users, user: users?.[0], isOwned: users !== undefined && !filter.liked },
+      ...values,
+    }),
+    planForValues: isFiltered,
+    access: isFiltered ? accessOf(users ? { ...filter, userIds: users } : filter) : 'bounded',
   };
 }
 
-/** FROM item with the owners of lists. Not unnest for one: PostgreSQL would replan each time. */
-export function ownersIn(ids: readonly number[], add: Values['add']): string {
-  const table = ids.length === 1 ? `(SELECT ${add(ids[0])}::int)` : `unnest(${add(ids)}::int[])`;
-  return `${table} AS owner (id)`;
-}
-
-function prepared({ list }: Parts, text: string): Statement {
-  return { text, values: list, planForValues: false, access: 'bounded' };
-}
-
-/** A statement planned for its values. */
-function planned({ list, filter, users }: Parts, text: string): Statement {
-  const access = accessOf(users ? { ...filter, userIds: users } : filter);
-  return { text, values: list, planForValues: true, access };
+/** FROM item with the owners of lists; the list of all users has one without an id. Not unnest for one: PostgreSQL would replan each time. */
+export function ownersIn(ids: readonly number[] | undefined): string {
+  if (!ids) return '(SELECT NULL::int) AS owner (id)';
+  return `${ids.length === 1 ? '(SELECT :user::int)' : 'unnest(:users::int[])'} AS owner (id)`;
 }
 
 /** The rows of a numbered page, each with the count; an empty page is one row without an outfit. See docs/counting.md. */
 export function pageStatement(scope: Scope, request: PageRequest): Statement {
   const { ordering, offset, pageSize } = request;
+  const { filter, users } = scope;
   const skip = offset === 'last' ? null : offset;
   const limit = rangeLimit(pageSize);
-  const parts = partsOf(scope);
-  const slice = [parts.add(skip), parts.add(pageSize)] as const;
-  if (!isCounted(scope, ordering)) return planned(parts, filteredPage(parts, ordering, slice));
+  const isCounted = Object.keys(filter).length === 0;
+  const isRange = !users && rangeOf(filter)?.field === ordering.field;
   // Within the first rows, to walk the index is faster than a seek by the counts.
-  const isNear = isPlain(scope) && skip !== null && skip + pageSize <= limit;
-  const buildPage = isNear ? nearPage : scope.users ? userPage : countedPage;
-  return prepared(parts, buildPage(parts, ordering, slice, limit));
+  const isNear = isCounted && !users && skip !== null && skip + pageSize <= limit;
+  const text = isNear
+    ? firstPage(ordering, limit)
+    : isCounted && users
+      ? userPage(ordering, limit, users)
+      : isCounted || isRange
+        ? countedPage(ordering, limit)
+        : filteredPage(ordering, users);
+  return prepare(scope, text, { skip, size: pageSize });
 }
-
-/** Whether it is the unfiltered list of all users. */
-function isPlain({ filter, users }: Scope): boolean {
-  return !users && Object.keys(filter).length === 0;
-}
-
-/** Whether counts or an index of one user give the number of outfits, and their positions in the ordering. */
-function isCounted({ filter, users }: Scope, ordering?: Ordering): boolean {
-  if (Object.keys(filter).length === 0) return true;
-  const range = users ? undefined : rangeOf(filter);
-  return range !== undefined && range.field === (ordering?.field ?? range.field);
-}
-
-function nearPage(parts: Parts, ordering: Ordering, [skip, size]: Slice, limit: number): string {
-  const ranges = rangesOf(parts, ordering, limit);
-  const rows = rowSource(ordering, ranges, `OFFSET ${skip}::bigint LIMIT ${size}::int`);
-  return `
-    SELECT count, ${rowColumns}
-    FROM (${countedTotal(parts)}) page LEFT JOIN (${rows}) ON true
-    ORDER BY ${orderBy(ordering)}`;
-}
-
-/** The number of outfits before the page; of the last page if there is no placeholder's value. */
-const skipOf = ([skip, size]: Slice) =>
-  `coalesce(${skip}::bigint, greatest(count - 1, 0) / ${size}::int * ${size}::int)`;
 
 /**
- * Finds the bucket of the first outfit of a page by the counts, and walks the index from there. Ascending: a descending
- * page is the mirrored part of the list in reverse. The literal limit tells the planner how few rows there are.
+ * A page within the first `limit` outfits, which are read from each index range. `private` leads the ORDER BY of a range to
+ * match the index; otherwise the planner may walk the primary key past the other range.
  */
-function countedPage(
-  parts: Parts,
-  { field, direction }: Ordering,
-  slice: Slice,
-  limit: number,
-): string {
-  const { visibility, viewer } = parts;
-  const [, size] = slice;
-  const own =
-    visibility.private === 'own'
-      ? `SELECT array_agg(s.value) AS values, array_agg(s.id) AS ids
-         FROM (
-           SELECT s.${field}::bigint AS value, s.id::bigint FROM ${tableOf(field)} s
-           WHERE s.user_id = ${viewer} AND s.private ORDER BY s.${field}, s.id
-         ) s`
-      : 'SELECT NULL::bigint[] AS values, NULL::bigint[] AS ids';
+function firstPage(ordering: Ordering, limit: number): string {
+  const { table, value, direction, before, after, row } = namesOf(ordering);
+  return `
+    SELECT page.count, ${rowColumns}
+    FROM (
+      SELECT (count_outfits(:all::boolean) + (SELECT count(*) FROM outfits s WHERE s.user_id = :viewer::int AND s.private))::int AS count
+      OFFSET 0 -- or the function would be called for each row
+    ) page
+    LEFT JOIN (
+      ${before} (
+        SELECT * FROM (
+          (SELECT s.* FROM ${table} s WHERE NOT s.private
+           ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
+          UNION ALL
+          (SELECT s.* FROM ${table} s WHERE s.private AND :all
+           ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
+          UNION ALL
+          (SELECT s.* FROM ${table} s WHERE s.user_id = :viewer AND s.private
+           ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
+        ) s
+        ORDER BY s.${value} ${direction}, s.id ${direction} OFFSET :skip::bigint LIMIT :size::int
+      ) ${after}
+      JOIN users u ON u.id = o.user_id
+    ) ON true
+    ORDER BY ${row}.${value} ${direction}, o.id ${direction}`;
+}
+
+/**
+ * Any page of the list, or of a range of its field: finds the bucket of its first outfit by the counts, and walks the index
+ * from there. Ascending: a descending page is the mirrored part of the list in reverse. The outer limit tells the planner how
+ * few rows there are.
+ */
+function countedPage(ordering: Ordering, limit: number): string {
+  const { table, value, direction, likes } = namesOf(ordering);
+  const isDescending = direction === 'desc';
   return `
     SELECT place.count, ${rowColumns}
-    FROM ${placedTables}
+    FROM outfits o
+    JOIN users u ON u.id = o.user_id
     RIGHT JOIN (
       SELECT total.count, place.value, place.id
-      FROM (${own}) own
-      CROSS JOIN LATERAL (${countedTotal(parts, 'coalesce(cardinality(own.values), 0)')}) total
-      CROSS JOIN LATERAL (SELECT ${skipOf(slice)} AS skip) page
+      FROM (
+        SELECT array_agg(s.value) AS values, array_agg(s.id) AS ids
+        FROM (
+          SELECT s.${value}::bigint AS value, s.id::bigint FROM ${table} s
+          WHERE s.user_id = :viewer::int AND s.private ORDER BY s.${value}, s.id
+        ) s
+      ) own
       CROSS JOIN LATERAL (
-        SELECT total.preceding + ${direction === 'asc' ? 'page.skip' : `greatest(count - page.skip - ${size}::int, 0)`} AS skip
+        SELECT preceding, greatest(reached - preceding, 0)::int AS count
+        FROM (
+          SELECT CASE WHEN :from::bigint IS NULL THEN 0 ELSE rank_outfits('${value}', :all::boolean, :viewer, :from) END AS preceding,
+            CASE WHEN :below::bigint IS NULL THEN count_outfits(:all) + coalesce(cardinality(own.values), 0)
+              ELSE rank_outfits('${value}', :all, :viewer, :below) END AS reached
+          OFFSET 0 -- or the functions would be called for each use
+        ) ends
+      ) total
+      CROSS JOIN LATERAL (
+        SELECT coalesce(:skip::bigint, greatest(total.count - 1, 0) / :size::int * :size) AS skip
+      ) page
+      CROSS JOIN LATERAL (
+        SELECT total.preceding + CASE WHEN ${isDescending} THEN greatest(total.count - page.skip - :size, 0) ELSE page.skip END AS skip
       ) ascending
-      CROSS JOIN LATERAL seek_outfits('${field}', ${seesAll(parts)}, own.values, own.ids, ascending.skip, NULL) bucket
+      CROSS JOIN LATERAL seek_outfits('${value}', :all, own.values, own.ids, ascending.skip, NULL) bucket
       LEFT JOIN LATERAL (
         SELECT * FROM (
-          SELECT s.value, s.id FROM (${walksOf(parts, field, `(s.${field}, s.id) >= (bucket.value, bucket.id)`, 'asc', `ascending.skip - bucket.preceding + ${size}::int`)}) s
-          ORDER BY s.value, s.id OFFSET ascending.skip - bucket.preceding LIMIT least(greatest(count - page.skip, 0), ${size}::int)
+          SELECT * FROM (
+            (SELECT s.${value} AS value, s.id FROM ${table} s
+             WHERE NOT s.private AND (s.${value}, s.id) >= (bucket.value, bucket.id)
+             ORDER BY s.${value}, s.id LIMIT ascending.skip - bucket.preceding + :size)
+            UNION ALL
+            (SELECT s.${value}, s.id FROM ${table} s
+             WHERE s.private AND :all AND (s.${value}, s.id) >= (bucket.value, bucket.id)
+             ORDER BY s.${value}, s.id LIMIT ascending.skip - bucket.preceding + :size)
+            UNION ALL
+            (SELECT s.${value}, s.id FROM ${table} s
+             WHERE s.user_id = :viewer AND s.private AND (s.${value}, s.id) >= (bucket.value, bucket.id)
+             ORDER BY s.${value}, s.id LIMIT ascending.skip - bucket.preceding + :size)
+          ) s
+          ORDER BY s.value, s.id
+          OFFSET ascending.skip - bucket.preceding LIMIT least(greatest(total.count - page.skip, 0), :size)
         ) s LIMIT ${limit}
       ) place ON true
     ) place ON o.id = place.id
+    LEFT JOIN ${likes} l ON l.id = place.id
     ORDER BY place.value ${direction}, place.id ${direction}`;
 }
 
 /** A page of the outfits of each user, by the index of one user: from the end of the list that is closer. */
-function userPage(parts: Parts, ordering: Ordering, slice: Slice, limit: number): string {
-  const { field, direction } = ordering;
-  const back = reverse(ordering).direction;
-  const [, size] = slice;
+function userPage(ordering: Ordering, limit: number, users: readonly number[]): string {
+  const { table, value, direction, reversed, likes } = namesOf(ordering);
   return `
     SELECT place."ownerId", place.count, ${rowColumns}
-    FROM ${placedTables}
+    FROM outfits o
+    JOIN users u ON u.id = o.user_id
     RIGHT JOIN (
       SELECT owner.id AS "ownerId", total.count, place.value, place.id
-      FROM ${parts.owners}
-      CROSS JOIN LATERAL (${countedTotal(parts)}) total
-      CROSS JOIN LATERAL (SELECT ${skipOf(slice)} AS skip) page
+      FROM ${ownersIn(users)}
+      CROSS JOIN LATERAL (
+        SELECT count(*)::int AS count FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}
+      ) total
+      CROSS JOIN LATERAL (
+        SELECT skip, least(greatest(total.count - skip, 0), :size) AS size, skip <= total.count / 2 AS "isFromStart"
+        FROM (SELECT coalesce(:skip::bigint, greatest(total.count - 1, 0) / :size::int * :size) AS skip) page
+      ) page
       LEFT JOIN LATERAL (
         SELECT * FROM (
-          (SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', direction, `CASE WHEN page.skip <= count / 2 THEN page.skip + ${size}::int ELSE 0 END`)}) s
-           ORDER BY s.value ${direction}, s.id ${direction} OFFSET page.skip LIMIT ${size}::int)
+          (SELECT * FROM (
+             (SELECT s.${value} AS value, s.id FROM ${table} s WHERE s.user_id = owner.id AND NOT s.private
+              ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT CASE WHEN page."isFromStart" THEN page.skip + :size ELSE 0 END)
+             UNION ALL
+             (SELECT s.${value}, s.id FROM ${table} s WHERE s.user_id = owner.id AND s.private AND (:all OR owner.id = :viewer)
+              ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT CASE WHEN page."isFromStart" THEN page.skip + :size ELSE 0 END)
+           ) s
+           ORDER BY s.value ${direction}, s.id ${direction} OFFSET page.skip LIMIT :size)
           UNION ALL
-          (SELECT s.value, s.id FROM (${walksOf(parts, field, 'true', back, 'CASE WHEN page.skip > count / 2 THEN greatest(count - page.skip, 0) ELSE 0 END')}) s
-           ORDER BY s.value ${back}, s.id ${back}
-           OFFSET greatest(count - page.skip - ${size}::int, 0) LIMIT least(greatest(count - page.skip, 0), ${size}::int))
+          (SELECT * FROM (
+             (SELECT s.${value}, s.id FROM ${table} s WHERE s.user_id = owner.id AND NOT s.private
+              ORDER BY s.${value} ${reversed}, s.id ${reversed} LIMIT CASE WHEN page."isFromStart" THEN 0 ELSE greatest(total.count - page.skip, 0) END)
+             UNION ALL
+             (SELECT s.${value}, s.id FROM ${table} s WHERE s.user_id = owner.id AND s.private AND (:all OR owner.id = :viewer)
+              ORDER BY s.${value} ${reversed}, s.id ${reversed} LIMIT CASE WHEN page."isFromStart" THEN 0 ELSE greatest(total.count - page.skip, 0) END)
+           ) s (value, id)
+           ORDER BY s.value ${reversed}, s.id ${reversed} OFFSET greatest(total.count - page.skip - :size, 0) LIMIT page.size)
         ) s LIMIT ${limit}
       ) place ON true
     ) place ON o.id = place.id
+    LEFT JOIN ${likes} l ON l.id = place.id
     ORDER BY place.value ${direction}, place.id ${direction}`;
 }
 
-/** The index ranges that are merged into a list, in order. With a limit of its own, each is walked instead of sorted. */
-function walksOf(
-  { visibility, viewer, owner }: Parts,
-  field: OrderingField,
-  condition: string,
-  direction: Ordering['direction'],
-  limit: string,
-): string {
-  return segmentsOf(visibility, viewer, 's', owner)
-    .map(
-      (segment) => `
-        (SELECT s.${field} AS value, s.id FROM ${tableOf(field)} s WHERE ${segment} AND ${condition}
-         ORDER BY s.${field} ${direction}, s.id ${direction} LIMIT ${limit})`,
-    )
-    .join(' UNION ALL ');
-}
-
-/** Whether the list has all private outfits. */
-const seesAll = ({ visibility }: Parts) => visibility.private === 'all';
-
-/**
- * The `count` of a list, and `preceding`: the outfits below its range. `own` is the number of the viewer's private outfits.
- * OFFSET 0 keeps functions from repeated calls, and outfits are named first, so that tables are locked in the order of
- * TRUNCATE.
- */
-function countedTotal(
-  parts: Parts,
-  own = `(SELECT count(*) FROM outfits s WHERE s.user_id = ${parts.viewer} AND s.private)`,
-): string {
-  const { visibility, viewer, owner, filter, add } = parts;
-  if (owner) {
-    return `SELECT count(*)::int AS count FROM outfits s WHERE s.user_id = ${owner} AND ${visibleOf(visibility, viewer, owner)}`;
-  }
-  const whole = `count_outfits(${seesAll(parts)})${visibility.private === 'own' ? ` + ${own}` : ''}`;
-  const range = rangeOf(filter);
-  if (!range) return `SELECT (${whole})::int AS count, 0 AS preceding OFFSET 0`;
-  const { field, from, below } = range;
+/** Materializes all matches before sorting: a walk in list order would read far to find rare ones. */
+function filteredPage(ordering: Ordering, users: Scope['users']): string {
+  const { value, key, direction } = namesOf(ordering);
   return `
-    SELECT preceding, greatest(reached - preceding, 0)::int AS count
-    FROM (
-      SELECT ${from === undefined ? '0::bigint' : rankOf(parts, field, add(from))} AS preceding,
-        ${below === undefined ? whole : rankOf(parts, field, add(below))} AS reached
-      OFFSET 0
-    ) ends`;
-}
-
-/** The number of outfits of a list with a lower value: those before a bucket by the counts, the others by the index. */
-function rankOf(parts: Parts, field: OrderingField, end: string): string {
-  const { visibility, viewer } = parts;
-  const before = (condition: string) =>
-    `(SELECT count(*) FROM ${tableOf(field)} s WHERE ${condition} AND s.${field} < ${end}::bigint)`;
-  const inBucket = `(s.${field}, s.id) >= (bucket.value, bucket.id)`;
-  const privates = {
-    all: ` + ${before(`s.private AND ${inBucket}`)}`,
-    own: ` + ${before(`s.user_id = ${viewer} AND s.private`)}`,
-    none: '',
-  };
-  return `(
-        SELECT bucket.preceding + ${before(`NOT s.private AND ${inBucket}`)}${privates[visibility.private]}
-        FROM seek_outfits('${field}', ${seesAll(parts)}, NULL, NULL, NULL, ${end}::bigint) bucket
-      )`;
-}
-
-function filteredPage(parts: Parts, ordering: Ordering, slice: Slice): string {
-  const { owners } = parts;
-  return `
-    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count, ${rowColumns}
-    FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}(
-      ${materializeMatches(parts, ordering)}
-      SELECT total.count, found.id
+    SELECT place."ownerId", place.count, ${rowColumns}
+    FROM ${ownersIn(users)}
+    CROSS JOIN LATERAL (
+      WITH matched AS MATERIALIZED (
+        SELECT ${key}.${value} AS value, s.id
+        FROM ${filteredTables}
+        WHERE ${isVisible} AND (NOT :isOwned::boolean OR s.user_id = owner.id) AND ${key}.id IS NOT NULL
+        AND ${matches}
+      )
+      SELECT owner.id AS "ownerId", total.count, found.value, found.id
       FROM (SELECT count(*)::int AS count FROM matched) total
       LEFT JOIN LATERAL (
-        SELECT id FROM matched s ORDER BY ${orderBy(ordering, 's', 's')}
-        OFFSET ${skipOf(slice)} LIMIT ${slice[1]}::int
+        SELECT * FROM matched m ORDER BY m.value ${direction}, m.id ${direction}
+        OFFSET coalesce(:skip::bigint, greatest(total.count - 1, 0) / :size::int * :size) LIMIT :size
       ) found ON true
-    ) place LEFT JOIN (${placedTables}) ON o.id = place.id
-    ORDER BY ${orderBy(ordering)}`;
-}
-
-/** Materializes all matches before sorting: a walk in list order would read far to find rare ones. */
-function materializeMatches(
-  parts: Parts,
-  ordering: Ordering,
-  bounds: readonly string[] = [],
-): string {
-  const all = [...conditionsFor(parts), ...bounds].join(' AND ');
-  return `WITH matched AS MATERIALIZED (
-      SELECT ${keyOf(ordering.field, 's').join(', ')} FROM ${sourceOf(parts.filter, ordering.field, true)} WHERE ${all}
-    )`;
-}
-
-function conditionsFor({ visibility, viewer, owner, filter, add }: Parts): string[] {
-  const ofOwner = owner ? [`s.user_id = ${owner}`] : [];
-  return [...ofOwner, visibleOf(visibility, viewer, owner), ...conditionsOf(filter, add)];
+    ) place
+    LEFT JOIN (outfits o LEFT JOIN outfit_like_counts l ON l.id = o.id JOIN users u ON u.id = o.user_id) ON o.id = place.id
+    ORDER BY place.value ${direction}, place.id ${direction}`;
 }
 
 export function countStatement(scope: Scope): Statement {
-  const parts = partsOf(scope);
-  const { owners, filter } = parts;
-  const countOf = (total: string) => `
-    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}count
-    FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}(${total}) total`;
-  if (isCounted(scope)) return prepared(parts, countOf(countedTotal(parts)));
-  const conditions = conditionsFor(parts).join(' AND ');
-  const found = `SELECT count(*)::int AS count FROM ${sourceOf(filter)} WHERE ${conditions}`;
-  return planned(parts, countOf(found));
+  const { filter, users } = scope;
+  const isCounted = Object.keys(filter).length === 0;
+  const field = users ? undefined : rangeOf(filter)?.field;
+  if (isCounted && users) return prepare(scope, countOfUsers(users));
+  if (isCounted || field) return prepare(scope, countOfAll, { field });
+  return prepare(scope, filteredCount(users));
 }
+
+/** The list, or a range of a field of it. Outfits are named, so that TRUNCATE is waited for before the snapshot is taken. */
+const countOfAll = `
+    SELECT greatest(
+      CASE WHEN :below::bigint IS NULL THEN count_outfits(:all::boolean) + own.count ELSE rank_outfits(:field::text, :all, :viewer::int, :below) END
+      - CASE WHEN :from::bigint IS NULL THEN 0 ELSE rank_outfits(:field, :all, :viewer, :from) END, 0)::int AS count
+    FROM (SELECT count(*) AS count FROM outfits s WHERE s.user_id = :viewer AND s.private) own`;
+
+const countOfUsers = (users: readonly number[]) => `
+    SELECT owner.id AS "ownerId", total.count
+    FROM ${ownersIn(users)}
+    CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}) total`;
+
+const filteredCount = (users: Scope['users']) => `
+    SELECT owner.id AS "ownerId", total.count
+    FROM ${ownersIn(users)}
+    CROSS JOIN LATERAL (
+      SELECT count(*)::int AS count
+      FROM ${filteredTables}
+      WHERE ${isVisible} AND (NOT :isOwned::boolean OR s.user_id = owner.id)
+        AND ${matches}
+    ) total`;
 
 /** The sum of the likes of each user, by the index of their likes. */
 export function likesStatement(scope: Scope): Statement {
-  const parts = partsOf(scope);
-  return prepared(
-    parts,
+  return prepare(
+    scope,
     `
-    SELECT owner.id AS "ownerId", likes
-    FROM ${parts.owners} CROSS JOIN LATERAL (
+    SELECT owner.id AS "ownerId", total.likes
+    FROM ${ownersIn(scope.users)}
+    CROSS JOIN LATERAL (
       SELECT least(coalesce(sum(s.likes), 0), ${int4.max})::int AS likes
-      FROM outfit_like_counts s
-      WHERE s.user_id = owner.id AND ${visibleOf(scope.visibility, parts.viewer, 'owner.id')}
+      FROM outfit_like_counts s WHERE s.user_id = owner.id AND ${isVisible}
     ) total`,
   );
 }
@@ -349,82 +322,146 @@ export function likedAt(outfit: string, user: string): string {
 
 /** A keyset page. Costs the rows read, at any position; matches of a selective filter are materialized. */
 export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statement {
-  const range = scope.users ? undefined : rangeOf(scope.filter);
-  return range?.field === request.ordering.field
-    ? keysetStatement({ ...scope, filter: {} }, within(range, request))
-    : keysetStatement(scope, request);
-}
-
-function keysetStatement(scope: Scope, request: KeysetPageRequest): Statement {
-  const { ordering, after, before, isClosed, limit, from } = request;
+  const { ordering, limit, from } = request;
   // The index ranges are limited to `maxRows`: a larger page would skip rows beyond them.
   if (limit > maxRows) throw new RangeError(`A page has at most ${maxRows} rows, not ${limit}.`);
-  const parts = partsOf(scope);
-  const { filter, owners, add } = parts;
+  const { filter, users } = scope;
+  const range = users ? undefined : rangeOf(filter);
+  const isRange = range?.field === ordering.field;
   const reading = from === 'start' ? ordering : reverse(ordering);
-  const [beyond, short] = ordering.direction === 'asc' ? ['>', '<'] : ['<', '>'];
-  const equal = isClosed ? '=' : '';
-  const bounds = [
-    ...(after ? [boundOf(ordering, beyond + equal, after, add)] : []),
-    ...(before ? [boundOf(ordering, short + equal, before, add)] : []),
-  ];
-  const slice = `LIMIT ${add(limit)}::int`;
-  const rows = rangeLimit(limit);
-  if (!parts.owner && isSelective(filter)) {
-    return planned(
-      parts,
-      `
-    SELECT ${owners ? 'owner.id AS "ownerId", ' : ''}${filter.liked ? `${likedAt('o.id', 'owner.id')}, ` : ''}${rowColumns}
-    FROM ${owners ? `${owners} CROSS JOIN LATERAL ` : ''}(
-      ${materializeMatches(parts, reading, bounds)}
-      SELECT id FROM matched s ORDER BY ${orderBy(reading, 's', 's')} ${slice}
-    ) place
-    JOIN outfits o ON o.id = place.id
-    ${joinedRow}
-    ORDER BY ${orderBy(reading)}`,
-    );
+  const { low, high } = boundsOf(request, isRange ? range : undefined);
+  const bounds = { low: low.value, lowId: low.id, high: high.value, highId: high.id, size: limit };
+  if (Object.keys(filter).length === 0 || isRange) {
+    const text = users
+      ? userWalk(reading, rangeLimit(limit), users)
+      : walk(reading, rangeLimit(limit));
+    return prepare(scope, text, bounds);
   }
-  const walk = `
-    SELECT ${rowColumns}
-    FROM ${owners ? `${owners} CROSS JOIN ` : ''}${rowSource(reading, rangesOf(parts, reading, rows, bounds), slice)}
-    ORDER BY ${orderBy(reading)}`;
-  if (Object.keys(filter).length === 0) return prepared(parts, walk);
-  const statement = planned(parts, walk);
+  if (isSelective(filter) && (!users || filter.liked))
+    return prepare(scope, filteredRange(reading, users), bounds);
+  const statement = prepare(scope, filteredWalk(reading, rangeLimit(limit), users), bounds);
   // A walk stops as soon as the page is full, so it gets a trial.
   return statement.access === 'scan' ? { ...statement, access: 'unbounded' } : statement;
 }
 
-/**
- * The first `limit` outfits (or likes) of each segment. The limit is a literal, since with a parameter the planner may
- * sort. `private` leads the ORDER BY to match the index; otherwise it may walk the primary key past the other segment.
- */
-function rangesOf(
-  { visibility, viewer, owner, filter, add }: Parts,
-  ordering: Ordering,
-  limit: number,
-  bounds: readonly string[] = [],
-): string[] {
-  const leading = ordering.field === 'likes' ? 'l' : 's';
-  const conditions = [...bounds, ...conditionsOf(filter, add)];
-  return segmentsOf(visibility, viewer, leading, owner).map(
-    (segment) => `(
-      SELECT ${leading}.* FROM ${sourceOf(filter, ordering.field)}
-      WHERE ${[segment, ...conditions].join(' AND ')}
-      ORDER BY ${leading}.private ${ordering.direction}, ${orderBy(ordering, 's')} LIMIT ${limit}
-    )`,
-  );
+/** The lowest and the highest key of a keyset page, within a range of the field. */
+function boundsOf(
+  { ordering, after, before, isClosed }: KeysetPageRequest,
+  range?: { readonly from?: bigint | undefined; readonly below?: bigint | undefined },
+): { readonly low: SortKey; readonly high: SortKey } {
+  const [above, under] = ordering.direction === 'asc' ? [after, before] : [before, after];
+  const step = isClosed ? 0 : 1;
+  const lows = [
+    { value: int8.min, id: int4.min },
+    ...(above ? [{ value: above.value, id: above.id + step }] : []),
+    ...(range?.from === undefined ? [] : [{ value: range.from, id: int4.min }]),
+  ];
+  const highs = [
+    { value: int8.max, id: int4.max },
+    ...(under ? [{ value: under.value, id: under.id - step }] : []),
+    ...(range?.below === undefined ? [] : [{ value: range.below, id: int4.min - 1 }]),
+  ];
+  return {
+    low: lows.reduce((a, b) => (compareKeys(a, b) < 0 ? b : a)),
+    high: highs.reduce((a, b) => (compareKeys(a, b) < 0 ? a : b)),
+  };
 }
 
-function boundOf(
-  { field }: Ordering,
-  operator: string,
-  { value, id }: SortKey,
-  add: Values['add'],
-): string {
-  const values = keyColumns(field).map((column) =>
-    column === 'id' ? `${add(id)}::int` : `${add(value)}::bigint`,
-  );
-  return `(${keyOf(field, 's').join(', ')}) ${operator} (${values.join(', ')})`;
+/** The first outfits between two keys: at most `limit` of each index range, merged. See `firstPage`. */
+function walk(ordering: Ordering, limit: number): string {
+  const { table, value, direction, before, after, row } = namesOf(ordering);
+  return `
+    SELECT ${rowColumns}
+    FROM ${before} (
+      SELECT * FROM (
+        (SELECT s.* FROM ${table} s
+         WHERE NOT s.private AND (s.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (s.${value}, s.id) <= (:high::bigint, :highId::bigint)
+         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
+        UNION ALL
+        (SELECT s.* FROM ${table} s
+         WHERE s.private AND :all::boolean AND (s.${value}, s.id) >= (:low, :lowId) AND (s.${value}, s.id) <= (:high, :highId)
+         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
+        UNION ALL
+        (SELECT s.* FROM ${table} s
+         WHERE s.user_id = :viewer::int AND s.private AND (s.${value}, s.id) >= (:low, :lowId) AND (s.${value}, s.id) <= (:high, :highId)
+         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
+      ) s
+      ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT :size::int
+    ) ${after}
+    JOIN users u ON u.id = o.user_id
+    ORDER BY ${row}.${value} ${direction}, o.id ${direction}`;
+}
+
+/** The same of each user. */
+function userWalk(ordering: Ordering, limit: number, users: readonly number[]): string {
+  const { table, value, direction, before, after, row } = namesOf(ordering);
+  return `
+    SELECT ${rowColumns}
+    FROM ${ownersIn(users)}
+    CROSS JOIN ${before} (
+      SELECT * FROM (
+        (SELECT s.* FROM ${table} s
+         WHERE s.user_id = owner.id AND NOT s.private AND (s.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (s.${value}, s.id) <= (:high::bigint, :highId::bigint)
+         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
+        UNION ALL
+        (SELECT s.* FROM ${table} s
+         WHERE s.user_id = owner.id AND s.private AND (:all::boolean OR owner.id = :viewer::int) AND (s.${value}, s.id) >= (:low, :lowId) AND (s.${value}, s.id) <= (:high, :highId)
+         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
+      ) s
+      ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT :size::int
+    ) ${after}
+    JOIN users u ON u.id = o.user_id
+    ORDER BY ${row}.${value} ${direction}, o.id ${direction}`;
+}
+
+/** The same with conditions that no index serves. */
+function filteredWalk(ordering: Ordering, limit: number, users: Scope['users']): string {
+  const { value, key, direction, before, after, row } = namesOf(ordering);
+  return `
+    SELECT ${rowColumns}
+    FROM ${ownersIn(users)}
+    CROSS JOIN ${before} (
+      SELECT * FROM (
+        (SELECT ${key}.*
+         FROM ${filteredTables}
+         WHERE NOT ${key}.private AND (NOT :isOwned::boolean OR ${key}.user_id = owner.id)
+        AND (${key}.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (${key}.${value}, s.id) <= (:high::bigint, :highId::bigint)
+        AND ${matches}
+         ORDER BY ${key}.private ${direction}, ${key}.${value} ${direction}, ${key}.id ${direction} LIMIT ${limit})
+        UNION ALL
+        (SELECT ${key}.*
+         FROM ${filteredTables}
+         WHERE ${key}.private AND (:all::boolean OR ${key}.user_id = :viewer::int) AND (NOT :isOwned OR ${key}.user_id = owner.id)
+        AND (${key}.${value}, s.id) >= (:low, :lowId) AND (${key}.${value}, s.id) <= (:high, :highId)
+        AND ${matches}
+         ORDER BY ${key}.private ${direction}, ${key}.${value} ${direction}, ${key}.id ${direction} LIMIT ${limit})
+      ) s
+      ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT :size::int
+    ) ${after}
+    JOIN users u ON u.id = o.user_id
+    ORDER BY ${row}.${value} ${direction}, o.id ${direction}`;
+}
+
+/** The first matches between two keys: all are materialized before sorting, see `filteredPage`. */
+function filteredRange(ordering: Ordering, users: Scope['users']): string {
+  const { value, key, direction } = namesOf(ordering);
+  return `
+    SELECT owner.id AS "ownerId", ${likedAt('o.id', 'owner.id')}, ${rowColumns}
+    FROM ${ownersIn(users)}
+    CROSS JOIN LATERAL (
+      WITH matched AS MATERIALIZED (
+        SELECT ${key}.${value} AS value, s.id
+        FROM ${filteredTables}
+        WHERE ${isVisible} AND (NOT :isOwned::boolean OR s.user_id = owner.id) AND ${key}.id IS NOT NULL
+        AND (${key}.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (${key}.${value}, s.id) <= (:high::bigint, :highId::bigint)
+        AND ${matches}
+      )
+      SELECT * FROM matched m ORDER BY m.value ${direction}, m.id ${direction} LIMIT :size::int
+    ) place
+    JOIN outfits o ON o.id = place.id
+    LEFT JOIN outfit_like_counts l ON l.id = o.id
+    JOIN users u ON u.id = o.user_id
+    ORDER BY place.value ${direction}, place.id ${direction}`;
 }
 
 /** Whether a list has a row at a key, or on one side of it. */
@@ -436,33 +473,4 @@ export function beyond(
   return side === 'after'
     ? { ordering, after: key, isClosed: true, limit: 1, from: 'start' }
     : { ordering, before: key, isClosed: true, limit: 1, from: 'end' };
-}
-
-/** Intersects a keyset page with a range of the sort field, so that the statement of the unfiltered list serves it. */
-function within(
-  { from, below }: NonNullable<ReturnType<typeof rangeOf>>,
-  request: KeysetPageRequest,
-): KeysetPageRequest {
-  const { ordering, after, before, isClosed } = request;
-  /** The place where rows with this value begin: its first key, or else the last one before. */
-  const beginOf = (value: bigint | undefined, isFirst = false) =>
-    value === undefined
-      ? undefined
-      : isFirst
-        ? { value, id: int4.min }
-        : { value: value - 1n, id: int4.max };
-  const low = beginOf(from, isClosed);
-  const high = beginOf(below, !isClosed);
-  return ordering.direction === 'asc'
-    ? { ...request, after: further(1, after, low), before: further(-1, before, high) }
-    : { ...request, after: further(-1, after, high), before: further(1, before, low) };
-}
-
-/** The higher of two positions (`sign` is 1), or the lower one (-1). */
-function further(
-  sign: number,
-  a: SortKey | undefined,
-  b: SortKey | undefined,
-): SortKey | undefined {
-  return a && b ? (sign * compareKeys(a, b) < 0 ? b : a) : (a ?? b);
 }

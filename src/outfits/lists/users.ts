@@ -1,11 +1,10 @@
 // Lists of users, sorted by id: those whose names match a search, and the likers of an outfit.
 // In SQL: searches by an index on an expression, and lists of several owners in one statement.
-import type { Access, ReadRows } from '../../database/read.ts';
+import type { ReadRows } from '../../database/read.ts';
 import { inTurn } from '../../database/turns.ts';
 import type { User } from '../../generated/prisma/client.ts';
-import { createValues, type Values } from '../filter.ts';
 import { int4 } from '../row.ts';
-import { type Visibility, viewerOf, visibleOf } from '../visibility.ts';
+import { isVisible, sightOf, type Visibility } from '../visibility.ts';
 import { columnsOfUser } from './by-id.ts';
 import {
   type Counted,
@@ -15,33 +14,49 @@ import {
   type Owned,
   type RangeList,
 } from './list.ts';
+import { named } from './named.ts';
 import { type KeysetPageRequest, likedAt, ownersIn } from './statements.ts';
-
-/** Where a statement finds the ids of users. */
-interface Source {
-  /** For the lists of several owners: the column of the owner, and the FROM items before those of each list. */
-  readonly owner?: string;
-  readonly owners?: string;
-  readonly likedAt?: string;
-  readonly ids: string;
-}
 
 /** The users in whose names all words occur; without words, none. @param words as `readWords` gives them */
 export function createUserSearch(read: ReadRows, words: readonly string[]): RangeList<User> {
   if (words.length === 0) return emptyList;
-  const find = <Row extends object>(build: (source: Source, add: Values['add']) => string) => {
-    const { list, add } = createValues();
-    const text = build({ ids: matching(words, add) }, add);
+  const find = <Row extends object>(statement: string, request?: KeysetPageRequest) => {
+    const { text, values } = named(statement, { words, ...(request && boundsOf(request)) });
     const dependencies = () => ({ tables: ['users'] });
-    return read<Row>(text, list, { planForValues: true, access: 'unbounded', dependencies });
+    return read<Row>(text, values, { planForValues: true, access: 'unbounded', dependencies });
   };
   return {
     keysetPage: async (request) => {
-      const rows = await find<User>((source, add) => rangeOf(source, request, add));
+      const rows = await find<User>(foundUsers(request), request);
       return inOrder(await inTurn(rows, rows.length), request.from);
     },
-    count: async () => (await find<Counted>(countOf))[0]?.count ?? 0,
+    count: async () => (await find<Counted>(countOfFound))[0]?.count ?? 0,
   };
+}
+
+/** The expression of the index `users_terms`. */
+const names = `outfit_unaccent(outfit_casefold(left(u.username || E'\\n' || u.first_name || E'\\n' || u.last_name, 1000)))`;
+
+/** Names may contain all trigrams of a word, but not the word: hence LIKE. */
+const isFound = `outfit_terms(${names}) @@ outfit_search(:words::text[]) AND ${names} LIKE ALL (outfit_patterns(:words))`;
+
+const countOfFound = `SELECT count(*)::int AS count FROM users u WHERE ${isFound}`;
+
+/** Materialized: a walk by id would read all users. */
+const foundUsers = ({ from }: KeysetPageRequest) => `
+    WITH matched AS MATERIALIZED (SELECT u.* FROM users u WHERE ${isFound})
+    SELECT ${columnsOfUser}
+    FROM matched u
+    WHERE u.id BETWEEN :low::bigint AND :high::bigint
+    ORDER BY u.id ${directionOf(from)} LIMIT :limit::int`;
+
+const directionOf = (from: KeysetPageRequest['from']) => (from === 'start' ? 'asc' : 'desc');
+
+function boundsOf({ after, before, isClosed, limit }: KeysetPageRequest) {
+  const step = isClosed ? 0 : 1;
+  const low = after ? after.id + step : int4.min;
+  const high = before ? before.id - step : int4.max;
+  return { low, high, limit };
 }
 
 export type Likers = (outfitId: number, likes: Visibility) => RangeList<Liker>;
@@ -53,19 +68,23 @@ export function createLikers(read: ReadRows, visibility: Visibility): Likers {
   const find = async <Row extends object>(
     outfits: readonly number[],
     likes: Visibility,
-    access: Access,
-    build: (source: Source, add: Values['add']) => string,
+    statement: string,
+    request?: KeysetPageRequest,
   ): Promise<Row[]> => {
     if (likes.private === 'none') return [];
-    const { list, add } = createValues();
-    const text = build(likersOf(outfits, likes, visibility, add), add);
-    return read<Row>(text, list, { access });
+    const { all: allLikes, viewer: liker } = sightOf(likes);
+    const { text, values } = named(statement, {
+      ...{ users: outfits, user: outfits[0], allLikes, liker },
+      ...sightOf(visibility),
+      ...(request && boundsOf(request)),
+    });
+    return read<Row>(text, values, { access: request ? 'bounded' : 'unbounded' });
   };
   const ranges = createListLoader((outfits, likes: Visibility, request: KeysetPageRequest) =>
-    find<Liker & Owned>(outfits, likes, 'bounded', (source, add) => rangeOf(source, request, add)),
+    find<Liker & Owned>(outfits, likes, likersOf(outfits, request), request),
   );
   const counts = createListLoader((outfits, likes: Visibility, _request: undefined) =>
-    find<Counted>(outfits, likes, 'unbounded', countOf),
+    find<Counted>(outfits, likes, countOfLikers(outfits)),
   );
   return (outfitId, likes) => ({
     keysetPage: async (request) => inOrder(await ranges(outfitId, likes, request), request.from),
@@ -73,59 +92,31 @@ export function createLikers(read: ReadRows, visibility: Visibility): Likers {
   });
 }
 
-/** A range of ids rather than OR, so that the index finds the viewer among the likers of an outfit of another user. */
-function likersOf(
-  outfits: readonly number[],
-  likes: Visibility,
-  visibility: Visibility,
-  add: Values['add'],
-): Required<Source> {
-  const isVisible = visibleOf(visibility, viewerOf(visibility, add));
-  const viewer = viewerOf(likes, add);
-  const end = (all: number) => `CASE WHEN s.user_id = ${viewer} THEN ${all} ELSE ${viewer} END`;
-  const range = viewer && ` AND l.user_id BETWEEN ${end(int4.min)} AND ${end(int4.max)}`;
-  return {
-    owner: 'owner.id AS "ownerId", ',
-    likedAt: `${likedAt('owner.id', 'u.id')}, `,
-    owners: `${ownersIn(outfits, add)} JOIN outfits s ON s.id = owner.id AND ${isVisible} CROSS JOIN LATERAL `,
-    ids: `SELECT l.user_id AS id FROM outfit_likes l WHERE l.outfit_id = s.id${range}`,
-  };
-}
-
-/** The expression of the index `users_terms`. */
-const names = `outfit_unaccent(outfit_casefold(left(u.username || E'\\n' || u.first_name || E'\\n' || u.last_name, 1000)))`;
-
-/** Names may contain all trigrams of a word, but not the word: recheck. Materialized: a walk by id would read all users. */
-function matching(words: readonly string[], add: Values['add']): string {
-  const conditions = [
-    `outfit_terms(${names}) @@ outfit_search(${add(words)}::text[])`,
-    ...words.map(
-      (word) => `strpos(${names}, outfit_unaccent(outfit_casefold(${add(word)}::text))) > 0`,
-    ),
-  ];
-  return `WITH matched AS MATERIALIZED (SELECT u.id FROM users u WHERE ${conditions.join(' AND ')}) SELECT id FROM matched`;
-}
-
-function countOf({ owner = '', owners = '', ids }: Source): string {
-  const total = `(SELECT count(*)::int AS count FROM (${ids}) found) total`;
-  return `SELECT ${owner}count FROM ${owners}${total}`;
-}
-
-function rangeOf(
-  { owner = '', owners = '', likedAt = '', ids }: Source,
-  { after, before, isClosed, limit, from }: KeysetPageRequest,
-  add: Values['add'],
-): string {
-  const order = `id ${from === 'start' ? 'asc' : 'desc'}`;
-  const equal = isClosed ? '=' : '';
-  const bounds = [
-    'true',
-    ...(after ? [`id >${equal} ${add(after.id)}::int`] : []),
-    ...(before ? [`id <${equal} ${add(before.id)}::int`] : []),
-  ].join(' AND ');
-  return `
-    SELECT ${owner}${likedAt}${columnsOfUser}
-    FROM ${owners}(SELECT id FROM (${ids}) found WHERE ${bounds} ORDER BY ${order} LIMIT ${add(limit)}::int) place
+/**
+ * The likers of outfits, each an `owner` of a list. A range of ids rather than OR, so that the index finds the viewer among the
+ * likers of an outfit of another user.
+ */
+const likersOf = (outfits: readonly number[], { from }: KeysetPageRequest) => `
+    SELECT owner.id AS "ownerId", ${likedAt('owner.id', 'u.id')}, ${columnsOfUser}
+    FROM ${ownersIn(outfits)}
+    JOIN outfits s ON s.id = owner.id AND ${isVisible}
+    CROSS JOIN LATERAL (
+      SELECT g.user_id AS id FROM outfit_likes g
+      WHERE g.outfit_id = s.id AND g.user_id BETWEEN ${lowestLiker} AND ${highestLiker} AND g.user_id BETWEEN :low::bigint AND :high::bigint
+      ORDER BY g.user_id ${directionOf(from)} LIMIT :limit::int
+    ) place
     JOIN users u ON u.id = place.id
-    ORDER BY u.${order}`;
-}
+    ORDER BY u.id ${directionOf(from)}`;
+
+const countOfLikers = (outfits: readonly number[]) => `
+    SELECT owner.id AS "ownerId", total.count
+    FROM ${ownersIn(outfits)}
+    JOIN outfits s ON s.id = owner.id AND ${isVisible}
+    CROSS JOIN LATERAL (
+      SELECT count(*)::int AS count FROM outfit_likes g
+      WHERE g.outfit_id = s.id AND g.user_id BETWEEN ${lowestLiker} AND ${highestLiker}
+    ) total`;
+
+/** All likers are visible, also where the outfit is the viewer's own; otherwise the viewer. */
+const lowestLiker = `CASE WHEN :allLikes::boolean OR s.user_id = :liker::int THEN ${int4.min} ELSE :liker END`;
+const highestLiker = `CASE WHEN :allLikes OR s.user_id = :liker THEN ${int4.max} ELSE :liker END`;

@@ -4,7 +4,6 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { ReadRows } from '../../database/read.ts';
-import type { Values } from '../filter.ts';
 import {
   type FlatRow,
   likesColumn,
@@ -75,15 +74,14 @@ const firstAnswerStatement = `
   CROSS JOIN LATERAL (SELECT (k.answer->>'likes')::int AS likes) l
   WHERE k.user_id = $1::int AND k.key = $2::text AND k.created >= $3::bigint`;
 
-/** SQL to store the answer (outfit `o`, likes `l`, user `u`). A concurrent request with the key waits, then fails. */
-export function keepAnswerSql(
-  { userId, key, input }: RepeatableRequest,
-  add: Values['add'],
-): string {
-  return `
+/** Stores the answer (outfit `o`, likes `l`, user `u`). A concurrent request with the key waits, then fails. */
+export const keepAnswer = `
     INSERT INTO idempotency_keys (user_id, key, input_hash, created, answer)
-    SELECT ${add(userId)}::int, ${add(key)}::text, ${add(hash(input))}::text, ${add(takeTimestamp())}::bigint,
+    SELECT :keeper::int, :key::text, :inputHash::text, :now::bigint,
       jsonb_build_object('outfit', to_jsonb(o), 'likes', ${likesColumn}, 'user', to_jsonb(u))`;
+
+export function keptValuesOf({ userId, key, input }: RepeatableRequest) {
+  return { keeper: userId, key, inputHash: hash(input), now: takeTimestamp() };
 }
 
 function hash(input: unknown): string {

@@ -5,9 +5,9 @@ import { sqlStateOf } from '../../database/errors.ts';
 import type { Client } from '../../database/prisma/client.ts';
 import type { ReadRows } from '../../database/read.ts';
 import { type Outfit, Prisma, type User } from '../../generated/prisma/client.ts';
-import { createValues } from '../filter.ts';
 import { columnsOfUser, type RecordLoaders } from '../lists/by-id.ts';
 import { createLoaderInTurns, type Loader } from '../lists/loader.ts';
+import { named } from '../lists/named.ts';
 import {
   type FlatRow,
   joinedRow,
@@ -19,7 +19,12 @@ import {
 } from '../row.ts';
 import { takeTimestamp } from '../timestamps.ts';
 import type { Visibility } from '../visibility.ts';
-import { findFirstAnswer, keepAnswerSql, type RepeatableRequest } from './idempotency.ts';
+import {
+  findFirstAnswer,
+  keepAnswer,
+  keptValuesOf,
+  type RepeatableRequest,
+} from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
 
 export class OutfitNotFoundError extends Error {
@@ -94,18 +99,20 @@ async function insertOutfit(
   writesAttached: boolean,
 ): Promise<OutfitRow> {
   const fields = givenFields(outfit);
-  const { list, add } = createValues();
   const insert = writesAttached
-    ? `SELECT * FROM save_outfit(${add(recordOf(outfit))}::jsonb)`
+    ? 'SELECT * FROM save_outfit(:record::jsonb)'
     : `INSERT INTO outfits (${fields.map((field) => outfitColumns[field][0]).join(', ')})
-      VALUES (${fields.map((field) => `${add(outfit[field])}::${outfitColumns[field][1]}`).join(', ')})
+      VALUES (${fields.map((field) => `:${field}::${outfitColumns[field][1]}`).join(', ')})
       RETURNING *`;
-  const statement = `
+  const { text, values } = named(
+    `
     WITH o AS (
       ${insert}
-    )${request ? `, first AS (${keepAnswerSql(request, add)} FROM o ${joinedRow})` : ''}
-    SELECT ${rowColumns} FROM o ${joinedRow}`;
-  const [row] = await explainMissingUser(read<FlatRow>(statement, list));
+    )${request ? `, first AS (${keepAnswer} FROM o ${joinedRow})` : ''}
+    SELECT ${rowColumns} FROM o ${joinedRow}`,
+    { ...outfit, record: recordOf(outfit), ...(request && keptValuesOf(request)) },
+  );
+  const [row] = await explainMissingUser(read<FlatRow>(text, values));
   // The foreign key guarantees the user, so there is a row.
   return rowOf(row as FlatRow);
 }
