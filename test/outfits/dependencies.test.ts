@@ -6,8 +6,6 @@ import {
   ChangeLog,
   type Dependencies,
   type OutfitChange,
-  type OutfitKeys,
-  type RowImage,
 } from '../../src/database/changes/change-log.ts';
 import type { OutfitFilter } from '../../src/outfits/filter.ts';
 import {
@@ -16,6 +14,8 @@ import {
   dependenciesOfRange,
   dependenciesOfRecords,
   membershipOf,
+  type OutfitImage,
+  type OutfitKeys,
 } from '../../src/outfits/lists/dependencies.ts';
 import { beyond, type KeysetPageRequest } from '../../src/outfits/lists/statements.ts';
 import { compareKeys, type Ordering, type SortKey, sortKeyOf } from '../../src/outfits/ordering.ts';
@@ -184,10 +184,10 @@ function read(
   }
 }
 
-const outfitKeys = ({ id, userId, private: hidden, created, modified }: Outfit): RowImage => ({
+const outfitKeys = ({ id, userId, private: hidden, created, modified }: Outfit): OutfitImage => ({
   ...{ id, userId, private: hidden, created, modified },
 });
-const likesKeys = ({ id, userId, private: hidden, likes }: Outfit): RowImage => ({
+const likesKeys = ({ id, userId, private: hidden, likes }: Outfit): OutfitImage => ({
   ...{ id, userId, private: hidden, likes },
 });
 
@@ -205,7 +205,7 @@ function take(step: Step, data: Data, tell: (told: Told) => void): Data {
   const outfits = new Map(data.outfits);
   if (after) outfits.set(id, after);
   else outfits.delete(id);
-  const note = (keysOf: (outfit: Outfit) => RowImage) =>
+  const note = (keysOf: (outfit: Outfit) => OutfitImage) =>
     tell({ outfit: { id, before: before && keysOf(before), after: after && keysOf(after) } });
   const isSame = (one: unknown, other: unknown) => textOf(one) === textOf(other);
   // Each table notes the rows that are other ones: the outfit without its likes, and the likes with what they copy.

@@ -1,20 +1,9 @@
 // Change log of committed changes, read from the table outfit_changes, and the cache dependencies that they invalidate.
 
-/** The columns by which lists of outfits are filtered and sorted. */
-export interface OutfitKeys {
+/** A row before or after a change, with the columns that outfit_changes has of it: the rooms above know which. */
+export interface RowImage {
   readonly id: number;
-  readonly userId: number;
-  readonly private: boolean;
-  readonly likes: number;
-  /** Microseconds. */
-  readonly created: bigint;
-  readonly modified: bigint;
 }
-
-/** Row image before or after a change. Outfits and their likes are two tables: a change has the columns of one. */
-export type RowImage = Pick<OutfitKeys, 'id' | 'private' | 'userId'> & {
-  readonly [Field in 'created' | 'likes' | 'modified']?: OutfitKeys[Field] | undefined;
-};
 
 /** Insert (no `before`), update or delete (no `after`) of an outfit, or of its number of likes. */
 export interface OutfitChange {
@@ -46,15 +35,12 @@ export function rowKeyOf(columns: readonly (bigint | number)[] | string): RowKey
   return String(Number(text)) === text ? Number(text) : text;
 }
 
-/** The columns of outfit_changes for the row image before a change (`old_`) and after it (`new_`). */
-type ImageColumns<Prefix extends 'old' | 'new'> = {
-  readonly [Name in `${Prefix}_${'created' | 'modified'}`]: bigint | null;
-} & { readonly [Name in `${Prefix}_${'likes' | 'user_id'}`]: number | null } & {
-  readonly [Name in `${Prefix}_private`]: boolean | null;
-};
-
-export type ChangeRow = { readonly outfit_id: number | null } & ImageColumns<'old'> &
-  ImageColumns<'new'> & { readonly table_name: string | null; readonly row_key: string | null };
+/** A row of outfit_changes: also `old_` and `new_` columns, of the row before the change and after it. */
+export interface ChangeRow {
+  readonly outfit_id: number | null;
+  readonly table_name: string | null;
+  readonly row_key: string | null;
+}
 
 /** @returns undefined for a row with neither an outfit nor a table, as TRUNCATE outfits writes it: anything may have changed */
 export function parseChanges(
@@ -67,23 +53,22 @@ export function parseChanges(
     const { outfit_id: id, table_name: table, row_key: text } = row;
     if (table !== null) rows.push({ table, key: rowKeyOf(text as string) });
     else if (id === null) return undefined;
-    else outfits.push({ id, before: imageOf(row, 'old'), after: imageOf(row, 'new') });
+    else outfits.push({ id, before: imageOf(row, 'old_'), after: imageOf(row, 'new_') });
   }
   return { outfits, rows, recorded };
 }
 
-function imageOf(row: ChangeRow, prefix: 'old' | 'new'): RowImage | undefined {
-  const userId = row[`${prefix}_user_id`];
-  if (userId === null) return undefined;
-  return {
-    id: row.outfit_id as number,
-    userId,
-    private: row[`${prefix}_private`] as boolean,
-    likes: row[`${prefix}_likes`] ?? undefined,
-    created: row[`${prefix}_created`] ?? undefined,
-    modified: row[`${prefix}_modified`] ?? undefined,
-  };
+/** Undefined if all columns are null; otherwise those that are not, by their names in the model. */
+function imageOf(row: ChangeRow, prefix: 'old_' | 'new_'): RowImage | undefined {
+  const columns = Object.entries(row).flatMap(([name, value]) =>
+    value !== null && name.startsWith(prefix) ? [[fieldOf(name.slice(prefix.length)), value]] : [],
+  );
+  if (columns.length === 0) return undefined;
+  return { id: row.outfit_id as number, ...Object.fromEntries(columns) };
 }
+
+const fieldOf = (column: string) =>
+  column.replace(/_(\w)/g, (_found, letter: string) => letter.toUpperCase());
 
 /**
  * Whether a change invalidates a result that depends on a part of a list. Called per change, not with the net: a result may

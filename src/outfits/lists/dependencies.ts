@@ -1,19 +1,28 @@
 // Cache dependencies of records, pages, keyset pages and counts: which committed changes invalidate them.
-import type {
-  Dependencies,
-  ListPart,
-  OutfitKeys,
-  RowImage,
-} from '../../database/changes/change-log.ts';
+import type { Dependencies, ListPart } from '../../database/changes/change-log.ts';
 import type { OutfitFilter } from '../filter.ts';
 import { compareKeys, type Ordering, type SortKey, sortKeyOf } from '../ordering.ts';
+import type { OutfitRow } from '../row.ts';
 import type { Visibility } from '../visibility.ts';
 import type { KeysetPageRequest } from './statements.ts';
+
+/** The columns by which lists of outfits are filtered and sorted. */
+export type OutfitKeys = Pick<
+  OutfitRow,
+  'id' | 'userId' | 'private' | 'likes' | 'created' | 'modified'
+>;
+
+/** An outfit before or after a change. Outfits and their likes are two tables: a change has the columns of one. */
+export type OutfitImage = Pick<OutfitKeys, 'id' | 'private' | 'userId'> & {
+  readonly [Field in 'created' | 'likes' | 'modified']?: OutfitKeys[Field] | undefined;
+};
+
+type Part = (before: OutfitImage | undefined, after: OutfitImage | undefined) => boolean;
 
 /** Membership of outfits in a list, as far as the columns of a change show it. */
 export interface Membership {
   /** Whether an outfit may be in the list. */
-  readonly has: (outfit: RowImage) => boolean;
+  readonly has: (outfit: OutfitImage) => boolean;
   /** False for filters by columns that changes lack: then any change of an outfit that may be in the list invalidates it. */
   readonly isExact: boolean;
   /** Whether it is a filter by likes. */
@@ -26,7 +35,7 @@ export interface Membership {
 
 type Condition<Field extends keyof OutfitFilter> = (
   value: NonNullable<OutfitFilter[Field]>,
-) => (outfit: RowImage) => boolean;
+) => (outfit: OutfitImage) => boolean;
 
 /** Filters by columns that the change log has. */
 const logged: { readonly [Field in keyof Required<OutfitFilter>]?: Condition<Field> } = {
@@ -41,11 +50,11 @@ const logged: { readonly [Field in keyof Required<OutfitFilter>]?: Condition<Fie
 
 /** A column that a change does not have may have any value. */
 function atLeast(field: 'created' | 'likes') {
-  return (from: bigint | number) => (outfit: RowImage) => (outfit[field] ?? from) >= from;
+  return (from: bigint | number) => (outfit: OutfitImage) => (outfit[field] ?? from) >= from;
 }
 
 function below(field: 'created' | 'likes') {
-  return (end: bigint | number) => (outfit: RowImage) => {
+  return (end: bigint | number) => (outfit: OutfitImage) => {
     const value = outfit[field];
     return value === undefined || value < end;
   };
@@ -53,7 +62,7 @@ function below(field: 'created' | 'likes') {
 
 function oneOf(field: 'id' | 'userId', ids: readonly number[]) {
   const all = new Set(ids);
-  return (outfit: RowImage) => all.has(outfit[field]);
+  return (outfit: OutfitImage) => all.has(outfit[field]);
 }
 
 /** @param owner the user of the list; undefined: all users */
@@ -63,7 +72,7 @@ export function membershipOf(
   owner?: number,
 ): Membership {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined);
-  const conditions: ((outfit: RowImage) => boolean)[] = [];
+  const conditions: ((outfit: OutfitImage) => boolean)[] = [];
   if (owner !== undefined) conditions.push((outfit) => outfit.userId === owner);
   let isExact = true;
   if (visibility.private === 'none') conditions.push((outfit) => !outfit.private);
@@ -96,7 +105,7 @@ export function dependenciesOfCount(membership: Membership): Dependencies | unde
 }
 
 export function dependenciesOfLikes(membership: Membership): Dependencies | undefined {
-  const part: ListPart = (before, after) => !before !== !after || before?.likes !== after?.likes;
+  const part: Part = (before, after) => !before !== !after || before?.likes !== after?.likes;
   return dependenciesOfList(membership, [], part, 'likes');
 }
 
@@ -112,7 +121,7 @@ export function dependenciesOfPage(
     first !== undefined &&
     (direction === 'asc' ? compareKeys(key, first) < 0 : compareKeys(key, first) > 0);
   const [low, high] = direction === 'asc' ? [first, last] : [last, first];
-  const part: ListPart = (before, after) => {
+  const part: Part = (before, after) => {
     if (!before !== !after) return true;
     const [from, to] = [placeOf(before, field), placeOf(after, field)];
     return isBefore(from) !== isBefore(to) || isMoveWithin(from, to, low, high);
@@ -132,7 +141,7 @@ export function dependenciesOfRange(
   const start = from === 'end' && isFull ? first : after;
   const end = from === 'start' && isFull ? last : before;
   const [low, high] = direction === 'asc' ? [start, end] : [end, start];
-  const part: ListPart = (before, after) =>
+  const part: Part = (before, after) =>
     isMoveWithin(placeOf(before, field), placeOf(after, field), low, high);
   return dependenciesOfList(membership, rows, part, field);
 }
@@ -141,7 +150,7 @@ export function dependenciesOfRange(
 function dependenciesOfList(
   { has, isExact, isByLikes, isByCreated, isUntracked }: Membership,
   rows: readonly OutfitKeys[],
-  part: ListPart,
+  part: Part,
   by?: Ordering['field'],
 ): Dependencies | undefined {
   if (isUntracked) return undefined;
@@ -149,8 +158,8 @@ function dependenciesOfList(
   // Each outfit has a row of likes with its user and privacy, which suffices for a list by these and by likes only.
   const isByMoment = isByCreated || by === 'created' || by === 'modified';
   const needsOutfits = !needsLikes || !isExact || isByMoment;
-  const member = (outfit: RowImage | undefined) => (outfit && has(outfit) ? outfit : undefined);
-  const list: ListPart = (outfitBefore, outfitAfter) => {
+  const member = (outfit: OutfitImage | undefined) => (outfit && has(outfit) ? outfit : undefined);
+  const list: Part = (outfitBefore, outfitAfter) => {
     // First, since nearly all changes are likes: these alter nothing else.
     const isOfLikes = (outfitBefore ?? outfitAfter)?.likes !== undefined;
     if (isOfLikes ? !needsLikes : !needsOutfits) return false;
@@ -158,7 +167,8 @@ function dependenciesOfList(
     return (before ?? after) !== undefined && (!isExact || part(before, after));
   };
   const ids = rows.map(({ id }) => id);
-  return { ...dependenciesOfRecords(ids, rows), lists: [list] };
+  // The images of changes have the columns of outfit_changes.
+  return { ...dependenciesOfRecords(ids, rows), lists: [list as ListPart] };
 }
 
 function endsOf(rows: readonly OutfitKeys[], field: Ordering['field']) {
@@ -169,7 +179,7 @@ function endsOf(rows: readonly OutfitKeys[], field: Ordering['field']) {
 /** Position in an ordering; undefined: not in the list; null: the change lacks the column, so it does not move it. */
 type Place = SortKey | null | undefined;
 
-function placeOf(outfit: RowImage | undefined, field: Ordering['field']): Place {
+function placeOf(outfit: OutfitImage | undefined, field: Ordering['field']): Place {
   if (!outfit) return undefined;
   const { id, [field]: value } = outfit;
   return value === undefined ? null : { value: BigInt(value), id };
