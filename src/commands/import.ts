@@ -96,13 +96,13 @@ FILE or FOLDER: saved pages (.json), or records one per line (.ndjson, .jsonl), 
     .addHelpText('after', details);
 
 const details = `
-A crawl is whole if it was not interrupted or resumed, no page was lost, each record has an id, and it
+A crawl is complete if it was not interrupted or resumed, no page was lost, each record has an id, and it
 had as many outfits as the listing counts. What is at FIRST_ID or above is never pruned, and
 refused from a source; the database keeps the first FIRST_ID that it is told, until --replace with
 another one. Users stay, also those without outfits.
 
 Exit code: 0 all is saved, 1 some records broke the contract and were left out, the listing counts
-more than came, numbers of likes and their rows disagree, or --replace or --prune --yes removed
+more than were read, numbers of likes and their rows disagree, or --replace or --prune --yes removed
 nothing because the source was empty or not read completely or it would have been too much, 2 the
 import could not be done, 130 it was interrupted (the same command continues from there).`;
 

@@ -336,7 +336,10 @@ describe('pruning', () => {
       'some records have no valid id',
       (listing) => listing.records.push(makeRecord(90, { id: '90' })),
     ],
-    ['the listing counts more than came', (listing) => Object.assign(listing, { uncounted: 1 })],
+    [
+      'the listing counts more than were read',
+      (listing) => Object.assign(listing, { uncounted: 1 }),
+    ],
     [
       'a page was gone when it was asked for',
       (listing) => {

@@ -142,7 +142,11 @@ describeOnce('--replace', () => {
       gzipSync(`${whole}\n`.repeat(9)).subarray(0, -9),
       'some records have no valid id',
     ],
-    ['one page of several', page(30, 'http://x/?page=2', 9), 'the listing counts more than came'],
+    [
+      'one page of several',
+      page(30, 'http://x/?page=2', 9),
+      'the listing counts more than were read',
+    ],
     [
       'the first of several pages without count',
       JSON.stringify({ next: 'http://x/?cursor=a', results: [makeRecord(9)] }),
@@ -512,7 +516,7 @@ describeOnce('a live listing', () => {
     [
       'counts more than it returns',
       (listing) => Object.assign(listing, { uncounted: 2 }),
-      /The listing counts 2 more outfits than came/,
+      /The listing counts 2 more outfits than were read/,
     ],
   ])('that %s is imported with exit code 1', async (_name, disturb, sentence) => {
     const listing = await serveListing(makeRecords(45));

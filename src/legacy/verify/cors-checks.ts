@@ -54,7 +54,7 @@ export async function checkCors(
   }
   if (varies && !isAllowed) {
     const sentence =
-      'The source answers by the origin of a page, and allowed none that was asked with: name those of your web apps by --origin.';
+      'The source answers by the origin of a page, and allowed none that was sent: name those of your web apps by --origin.';
     checker.options.report.note(sentence);
   }
 }

@@ -131,7 +131,7 @@ class ImportRun extends Run<ResumedOptions> {
         ...this.#describe(notInSource, pruned),
         ...this.#describeRemoval(partial, notInSource, removed, pruned !== undefined),
         lacking > 0 &&
-          `The listing counts ${formatNumber(lacking)} more outfits than came: import it once more, or find the page that is missing.`,
+          `The listing counts ${formatNumber(lacking)} more outfits than were read: import it again, or find the missing page.`,
       ].filter((line) => line !== false),
       code: this.isInterrupted ? 130 : isFlawed || isRefused ? 1 : 0,
       isResumed: resume !== undefined,

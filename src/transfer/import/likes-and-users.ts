@@ -107,7 +107,7 @@ class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }
     const { read, created, updated } = this.totals;
     const lacking = (this.count ?? 0) - read;
     if (lacking > 0) {
-      lines.push(`The listing counts ${formatNumber(lacking)} more ${kind} than came.`);
+      lines.push(`The listing counts ${formatNumber(lacking)} more ${kind} than were read.`);
     }
     if (this.#lacksUsers) lines.push('Users without outfits come with --users: import them first.');
     if (isDry) return false;

@@ -33,7 +33,7 @@ interface Crawl {
 export function reasonAgainstRemoval({ ending, broken, count, came }: Crawl): string | undefined {
   if (ending) return ending;
   if (broken > 0) return 'some records were broken';
-  if (count > came) return 'the listing counts more than came';
+  if (count > came) return 'the listing counts more than were read';
   return came === 0 ? 'the source is empty' : undefined;
 }
 

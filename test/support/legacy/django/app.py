@@ -151,7 +151,7 @@ class OneOutfit(generics.RetrieveUpdateDestroyAPIView):
 
 class WhoAmI(APIView):
     permission_classes = [IsAuthenticated]
-    throttle_classes = []  # all questions come from the gateway
+    throttle_classes = []  # all requests are those of the gateway
 
     def get(self, request):
         return Response({"id": request.user.pk})
