@@ -11,11 +11,7 @@ BEGIN
     EXECUTE format('ALTER TABLE %I ENABLE %s TRIGGER %I', current.table_name,
       CASE current.enabled WHEN 'R' THEN 'REPLICA' WHEN 'A' THEN 'ALWAYS' ELSE '' END, current.name);
   END LOOP;
-  FOR current IN
-    SELECT t.tgfoid::regprocedure AS name FROM outfit_triggers() wanted
-    JOIN pg_trigger t ON t.tgrelid = wanted.table_name::regclass AND t.tgname = wanted.name
-    UNION SELECT 'apply_pending_outfit_changes(integer)'::regprocedure
-  LOOP
+  FOR current IN SELECT * FROM outfit_definers() LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path TO %s, pg_temp', current.name, home);
   END LOOP;
 END $$;

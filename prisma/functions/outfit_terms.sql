@@ -11,9 +11,14 @@ DECLARE
   letters text[];
 BEGIN
   FOREACH word IN ARRAY string_to_array(translate(folded, E'\n\r\t', '   '), ' ') LOOP
-    letters := string_to_array(word, NULL);
-    FOR place IN 1..cardinality(letters) - CASE WHEN octet_length(word) = cardinality(letters) THEN 2 ELSE 0 END LOOP
-      terms := terms || concat(letters[place], letters[place + 1], letters[place + 2]);
+    -- substr counts letters from the start, which is faster than an array in words that are short.
+    letters := CASE WHEN length(word) > 100 THEN string_to_array(word, NULL) END;
+    FOR place IN 1..length(word) - CASE WHEN octet_length(word) = length(word) THEN 2 ELSE 0 END LOOP
+      IF letters IS NULL THEN
+        terms := terms || substr(word, place, 3);
+      ELSE
+        terms := terms || concat(letters[place], letters[place + 1], letters[place + 2]);
+      END IF;
     END LOOP;
   END LOOP;
   RETURN array_to_tsvector(terms);

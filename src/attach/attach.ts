@@ -12,6 +12,7 @@ import type { Kind } from './columns.ts';
 import { type Comparison, compare, type Difference } from './compare.ts';
 import type { Mapping } from './mapping.ts';
 import {
+  findReadColumns,
   makeNoteFunction,
   makeStatements,
   type Statements,
@@ -27,6 +28,8 @@ const maxAttempts = 120;
 /** Milliseconds that a batch of the first copy takes about: so long its rows cannot be written. */
 const batchTime = 100;
 const maxBatch = 5_000;
+/** Batches at the same time. */
+const copiers = 3;
 const mendedAtOnce = 500;
 /** Outfits after which the counts are brought up to date: pages are slower meanwhile. */
 const appliedAtOnce = 20_000;
@@ -37,8 +40,12 @@ const ownPath = `SELECT set_config('search_path', quote_ident(current_schema()) 
 const guardedTables = ['users', 'outfits', 'outfit_likes'];
 
 /** All statements that `attach` runs before the first copy, as scripts: each is one transaction. */
-export function installScripts(mapping: Mapping, statements: Statements): string[] {
-  const { install, tables } = statements;
+export async function installScripts(
+  pool: pg.Pool,
+  mapping: Mapping,
+  { install, hasNumber }: Statements,
+): Promise<string[]> {
+  const tables = await findReadColumns(pool, mapping);
   const here = [
     `${ownPath};`,
     install,
@@ -54,7 +61,7 @@ export function installScripts(mapping: Mapping, statements: Statements): string
     revokeExecute,
     // Of tables, which are read anew.
     'DELETE FROM attached_problems WHERE id = 0;',
-    ...(statements.hasNumber ? [] : ['DELETE FROM attached_likes;']),
+    ...(hasNumber ? [] : ['DELETE FROM attached_likes;']),
     `INSERT INTO attachment (mapping) VALUES ('${JSON.stringify(mapping).replaceAll("'", "''")}') ON CONFLICT (is_only) DO UPDATE SET mapping = excluded.mapping;`,
   ];
   return [here.join('\n'), ...tables.map(triggerScript)];
@@ -124,7 +131,7 @@ export async function attach(
   const watched = (one: Mapping) => JSON.stringify(watchedTables(one));
   // With the same tables, they are followed meanwhile.
   if (stored && watched(stored) !== watched(mapping)) await dropNotes(pool);
-  const [here = '', ...there] = installScripts(mapping, statements);
+  const [here = '', ...there] = await installScripts(pool, mapping, statements);
   await runScript(pool, here, 'A table of this gateway');
   for (const [nth, script] of there.entries()) {
     await runScript(pool, script, statements.tables[nth]?.name ?? '');
@@ -174,25 +181,35 @@ async function copy(
       [Object.keys(mapping[kind].changes)[0]],
     );
     const [{ total } = { total: 0 }] = estimates;
-    let [last, copied, applied, size] = [Number.MIN_SAFE_INTEGER, 0, 0, 500];
-    for (;;) {
-      signal.throwIfAborted();
+    let [last, copied, applied, size] = [Number.MIN_SAFE_INTEGER, 0, 0, 100];
+    let taken: Promise<number[]> = Promise.resolve([]);
+    const take = async () => {
       const { rows: batch } = await pool.query<{ id: number }>(
         `SELECT id::float8 AS id FROM (${rows[kind]}) s WHERE s.id > $1::bigint ORDER BY s.id LIMIT $2`,
         [last, size],
       );
-      if (batch.length === 0) break;
       const ids = batch.map(({ id }) => id);
-      const start = performance.now();
-      await saveRows(pool, mapping, kind, ids);
       last = ids.at(-1) ?? last;
-      copied += ids.length;
-      onCopied(kind, copied, total);
-      const factor = Math.min(2, batchTime / (performance.now() - start));
-      size = Math.max(10, Math.min(maxBatch, Math.round(size * factor)));
-      applied = kind === 'outfits' && copied - applied >= appliedAtOnce ? copied : applied;
-      if (applied === copied) await applyPendingChanges(pool);
-    }
+      return ids;
+    };
+    const work = async () => {
+      for (;;) {
+        signal.throwIfAborted();
+        taken = taken.then(take);
+        const ids = await taken;
+        if (ids.length === 0) return;
+        const start = performance.now();
+        await saveRows(pool, mapping, kind, ids);
+        copied += ids.length;
+        onCopied(kind, copied, total);
+        const wanted = (ids.length * batchTime) / (performance.now() - start);
+        size = Math.round(Math.max(10, Math.min(maxBatch, 2 * size, (3 * size + wanted) / 4)));
+        if (kind === 'users' || copied - applied < appliedAtOnce) continue;
+        applied = copied;
+        await applyPendingChanges(pool);
+      }
+    };
+    await Promise.all(Array.from({ length: copiers }, work));
   }
 }
 
@@ -206,6 +223,8 @@ function saveRows(
   const [[table = '', id = ''] = []] = Object.entries(mapping[kind].changes);
   const column = pg.escapeIdentifier(id);
   return retryDeadlocks(pool, async (client) => {
+    // What a crash takes back is copied again.
+    await client.query('SET LOCAL synchronous_commit = off');
     const { rows } = await client.query<{ id: number }>(
       `SELECT ${column}::float8 AS id FROM ${table} WHERE ${column} = ANY ($1::bigint[]) FOR SHARE SKIP LOCKED`,
       [ids],

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { ConfigError } from '../config/config.ts';
 import { packageFolder } from '../config/package.ts';
+import { inTransaction } from '../database/transaction.ts';
 import { messageOf } from '../errors.ts';
 import { carriedRows, type Kind, numberOfLikes, writtenColumns } from './columns.ts';
 import type { Mapping } from './mapping.ts';
@@ -32,17 +33,21 @@ interface Note {
   readonly kind: Kind;
   /** Columns that have the id, and for a like the user's. */
   readonly ids: readonly string[];
+  /** The columns that the mapping reads, with the ids, if an update of others needs no note; undefined: any may matter. */
+  readonly read?: readonly string[];
 }
 
 const noLikes = 'SELECT NULL::integer AS outfit_id, NULL::integer AS user_id WHERE false';
 
+const selectsOf = ({ users, outfits, likes }: Mapping): Readonly<Record<Kind, string>> => ({
+  users: users.select,
+  outfits: outfits.select,
+  likes: likes?.select ?? noLikes,
+});
+
 /** Tries the mapping on the tables of the old service. @throws ConfigError */
 export async function makeStatements(client: Queryable, mapping: Mapping): Promise<Statements> {
-  const selects = {
-    users: mapping.users.select,
-    outfits: mapping.outfits.select,
-    likes: mapping.likes?.select ?? noLikes,
-  };
+  const selects = selectsOf(mapping);
   const rows = { users: '', outfits: '', likes: '' };
   let hasNumber = false;
   for (const kind of Object.keys(selects) as Kind[]) {
@@ -123,43 +128,102 @@ function fill(rows: Statements['rows'], hasNumber: boolean): string {
     parts[`${singular}_new`] = list('s.');
     parts[`${singular}_old`] = list(`${alias}.`);
   }
+  parts['find_schema'] = findSchema;
   const template = readFileSync(new URL('prisma/attach.sql', packageFolder), 'utf8');
   return template.replace(/\{(\w+)\}/g, (_whole, name: string) => parts[name] ?? '');
 }
 
+/**
+ * The watched tables, with the columns that are read, as a view of the SELECT depends on them: where it reads whole rows, views
+ * or functions, all may matter. Only of tables whose ids are unique: an update is compared row by row.
+ */
+export function findReadColumns(pool: pg.Pool, mapping: Mapping): Promise<WatchedTable[]> {
+  const selects = selectsOf(mapping);
+  return inTransaction(pool, async (client) => {
+    const tables: WatchedTable[] = [];
+    for (const { name, notes } of watchedTables(mapping)) {
+      const found: Note[] = [];
+      for (const note of notes) {
+        await client.query(`CREATE VIEW attached_view AS ${selects[note.kind]}`);
+        const { rows } = await client.query<{ read: string[] }>(readColumns, [name, note.ids]);
+        await client.query('DROP VIEW attached_view');
+        found.push({ ...note, ...rows[0] });
+      }
+      tables.push({ name, notes: found });
+    }
+    return tables;
+  });
+}
+
+const readColumns = `
+  SELECT array_agg(DISTINCT attname::text) AS read
+  FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
+  JOIN pg_attribute a ON attrelid = refobjid AND (attnum = refobjsubid OR attname = ANY ($2))
+  WHERE ev_class = 'attached_view'::regclass AND refobjid = to_regclass($1) AND ev_action::text !~ ':varattno (0|-)'
+    AND NOT EXISTS (
+      SELECT FROM pg_depend o LEFT JOIN pg_class c ON c.oid = o.refobjid AND o.refclassid = 'pg_class'::regclass
+      WHERE o.classid = 'pg_rewrite'::regclass AND o.objid = r.oid AND (o.refclassid = 'pg_proc'::regclass OR relkind NOT IN ('r', 'p') AND relname <> 'attached_view'))
+    AND EXISTS (
+      SELECT FROM pg_index WHERE indrelid = refobjid AND indisunique AND indisvalid AND indpred IS NULL
+        AND ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = indrelid AND attnum = ANY (indkey[0:indnkeyatts - 1])) <@ $2::text[])
+  HAVING count(*) > 0`;
+
 /** Name of the function that notes the changes of the nth watched table. */
 const noteFunction = (nth: number) => `attached_note_${nth}`;
 
-/** Notes which ids a statement has changed, in one row for each kind. */
-export function makeNoteFunction({ notes }: WatchedTable, nth: number): string {
-  const insert = (images: readonly string[]) =>
-    notes.map(({ kind, ids }) => {
-      const [id = '', user] = ids.map((name) => pg.escapeIdentifier(name));
-      const from = images
-        .map((image) => `SELECT ${[id, ...(user ? [user] : [])].join(', ')} FROM ${image}`)
-        .join(' UNION ');
-      const names = user ? 'id, user_id' : 'id';
-      return `INSERT INTO attached_changes (${user ? 'liked, likers' : kind})
-      SELECT array_agg(id)${user ? ', array_agg(user_id)' : ''} FROM (${from}) AS changed (${names}) WHERE id IS NOT NULL HAVING count(*) > 0;`;
-    });
-  const lines = (images: readonly string[]) => insert(images).join('\n    ');
-  const names = [...new Set(notes.flatMap(({ ids }) => ids))];
-  const columns = `ARRAY[${names.map((name) => pg.escapeLiteral(name)).join(', ')}]`;
+/** The schema of the gateway has another name than when it was attached. */
+const findSchema = `IF to_regclass('attached_changes') IS NULL THEN
+    PERFORM set_config('search_path', (SELECT quote_ident(nspname) FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid JOIN pg_namespace n ON n.oid = pronamespace
+      WHERE tgrelid = TG_RELID AND tgname = TG_NAME) || ', pg_temp', true);
+  END IF;`;
+
+/** Notes which ids a statement has changed, in one row. */
+export function makeNoteFunction({ name, notes }: WatchedTable, nth: number): string {
+  const lines = (event: 'DELETE' | 'INSERT' | 'UPDATE') =>
+    notes.map((note) => readIds(note, event)).join('\n    ');
+  const kinds = [...new Set(notes.map(({ kind }) => kind))];
+  const variables = kinds.flatMap((kind) => (kind === 'likes' ? ['liked', 'likers'] : [kind]));
   return `CREATE OR REPLACE FUNCTION ${noteFunction(nth)}() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $attached$
+#variable_conflict use_column
+DECLARE
+  ${variables.map((variable) => `${variable} bigint[];`).join(' ')}
 BEGIN
-  -- A column that the old service has renamed must not fail its statements.
-  IF (SELECT count(*) FROM pg_attribute WHERE attrelid = TG_RELID AND attname = ANY (${columns}) AND NOT attisdropped) < ${names.length} THEN
-    INSERT INTO attached_problems VALUES ('${notes[0]?.kind}', 0, 0, TG_RELID::regclass || ' has other columns: attach it again') ON CONFLICT DO NOTHING;
-  ELSIF TG_OP = 'INSERT' THEN
-    ${lines(['added'])}
-  ELSIF TG_OP = 'DELETE' THEN
-    ${lines(['removed'])}
-  ELSE
-    ${lines(['added', 'removed'])}
+  ${findSchema}
+  BEGIN
+    IF TG_OP = 'INSERT' THEN
+    ${lines('INSERT')}
+    ELSIF TG_OP = 'DELETE' THEN
+    ${lines('DELETE')}
+    ELSE
+    ${lines('UPDATE')}
+    END IF;
+  EXCEPTION WHEN OTHERS THEN
+    -- A column that the old service has altered must not fail its statements.
+    INSERT INTO attached_problems VALUES ('${notes[0]?.kind}', 0, 0, ${pg.escapeLiteral(`${name} has other columns: attach it again`)}) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+  END;
+  IF ${kinds.map((kind) => `${kind === 'likes' ? 'liked' : kind} IS NOT NULL`).join(' OR ')} THEN
+    INSERT INTO attached_changes (${variables.join(', ')}) VALUES (${variables.join(', ')});
   END IF;
   RETURN NULL;
 END $attached$;`;
+}
+
+/** Reads the ids of a kind that a statement has changed. A full join is hashed, which is right for a million rows, too. */
+function readIds({ kind, ids, read }: Note, event: 'DELETE' | 'INSERT' | 'UPDATE'): string {
+  const list = (names: readonly string[]) => names.map((id) => pg.escapeIdentifier(id)).join(', ');
+  const [into, values, names] =
+    kind === 'likes'
+      ? ['liked, likers', 'array_agg(id), array_agg(user_id)', 'id, user_id']
+      : [kind, 'array_agg(id)', 'id'];
+  let from = `SELECT ${list(ids)} FROM ${event === 'DELETE' ? 'removed' : 'added'}`;
+  if (event === 'UPDATE' && read) {
+    from = `SELECT ${list(ids)} FROM (SELECT ${list(read)} FROM removed) o FULL JOIN (SELECT ${list(read)} FROM added) n USING (${list(ids)}) WHERE (o *<> n) IS NOT FALSE`;
+  } else if (event === 'UPDATE') {
+    from += ` UNION SELECT ${list(ids)} FROM removed`;
+  }
+  return `  SELECT ${values} INTO ${into} FROM (${from}) AS changed (${names}) WHERE id IS NOT NULL;`;
 }
 
 /** Replication roles in which a trigger fires, as in pg_trigger.tgenabled. */

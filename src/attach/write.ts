@@ -77,7 +77,7 @@ LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN
   EXECUTE coalesce((SELECT format('SET CONSTRAINTS %1$s IMMEDIATE; SET CONSTRAINTS %1$s DEFERRED', string_agg(DISTINCT format('%I.%I', nspname, conname), ', '))
     FROM pg_constraint k JOIN pg_namespace n ON n.oid = k.connamespace
     WHERE condeferred AND conrelid = ANY (ARRAY[${watched.map((name) => `'${name.replaceAll("'", "''")}'`).join(', ')}]::regclass[]) HAVING count(*) > 0), 'SELECT');
-  PERFORM attached_carry(pg_current_xact_id());
+  PERFORM attached_carry(pg_current_xact_id()), set_config('outfit_gateway.carried', pg_current_xact_id()::text, true);
 END $attached$;
 CREATE OR REPLACE FUNCTION attached_lock_outfit(which integer) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN

@@ -62,7 +62,8 @@ export async function run(
     }
     const mapping = readMapping(file);
     if (print) {
-      for (const script of installScripts(mapping, await makeStatements(pool, mapping))) {
+      const statements = await makeStatements(pool, mapping);
+      for (const script of await installScripts(pool, mapping, statements)) {
         data.write(`BEGIN;\n${script}\nCOMMIT;\n\n`);
       }
       return 0;

@@ -2,11 +2,13 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Gauge, Registry } from 'prom-client';
+import { attachedMapping } from '../attach/attachment.ts';
 import { ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
+import { commandText } from '../config/package.ts';
 import { baseUrl, duration, wholeNumber } from '../config/values.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import { messageOf } from '../errors.ts';
+import { messageOf, OperatorError } from '../errors.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { SourceError } from '../old-listing/page.ts';
@@ -136,6 +138,11 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   const reporter = new Reporter(stderr, stdout, isRepeated);
   return withDatabase(config, async (database) => {
     const { pool } = database;
+    if (!isDry && (await attachedMapping(pool))) {
+      throw new OperatorError(
+        `The tables of the old service are attached, and all they have is here: run ${commandText('detach')} before another import.`,
+      );
+    }
     const reading = { sources, stdin, headers, replace, isDry, pause, signal };
     const same = { database: database.description, replace, bases, files, follows: isRepeated };
     const checkpoint =

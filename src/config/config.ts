@@ -303,15 +303,9 @@ export function legacyHostFor(
 
 export type WriteConfig = Pick<Config, 'legacyMode' | 'writes'>;
 
-/** Why no client can write: WRITES=off, the old service, or no key for tokens; undefined: clients can write. */
-export function findWriteObstacle(
-  config: IdentityConfig & WriteConfig,
-): 'off' | 'legacy' | 'identity' | undefined {
-  return (
-    findOtherOwner(config) ??
-    ((config.authJwksUrl ?? config.authJwtSecret ?? config.authWebhookUrl) ? undefined : 'identity')
-  );
-}
+/** Whether a viewer can sign in, and so write. */
+export const canSignIn = ({ authJwksUrl, authJwtSecret, authWebhookUrl }: IdentityConfig) =>
+  (authJwksUrl ?? authJwtSecret ?? authWebhookUrl) !== undefined;
 
 /** Why all writes are refused, for every viewer: WRITES=off, or the old service owns the data. */
 export function findOtherOwner({ legacyMode, writes }: WriteConfig): 'off' | 'legacy' | undefined {

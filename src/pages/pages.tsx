@@ -97,11 +97,12 @@ export class Pages {
   }
 
   #siteOf(app: FastifyInstance): Site {
-    const { config, routes, drawsPictures } = this.#options;
+    const { config, routes, drawsPictures, guardWrite } = this.#options;
     const root = config.publicUrl ?? '';
     const { mediaUrl: pictures, videoUrl: videos } = config;
     const media = { pictures, videos, drawn: drawsPictures ? `${root}/media` : undefined };
-    return { root, config, media, writing: writingOf(config), links: linksOf(app, routes, config) };
+    const writing = writingOf(config, guardWrite);
+    return { root, config, media, writing, links: linksOf(app, routes, config) };
   }
 
   /** The cached or rendered page of an answer. */
@@ -125,14 +126,14 @@ export class Pages {
     };
     // The Host of a request with an error may be invalid.
     const base = status < 400 ? readBaseUrl(request, this.#options.config.publicUrl) : '';
-    const shown = JSON.stringify([head, base, entityTag(payload)]);
+    const site = this.#siteOf(app);
+    const shown = JSON.stringify([head, base, site.writing, entityTag(payload)]);
     const key = status === 200 ? entityTag(shown) : undefined;
     const cached = key && this.#cache.get(key);
     if (cached) return cached;
     const { url = '' } = request.routeOptions;
     const [route, toGraphiQL] = this.#routes.get(url) ?? [];
     const parameters = parseQuery(rawQuery(request.raw));
-    const site = this.#siteOf(app);
     const answer = { ...head, json: JSON.parse(payload.toString('utf8')) };
     const path = toGraphiQL?.(parameters, request.params as PathParameters);
     const graphiql = path && `${site.root}${path}`;

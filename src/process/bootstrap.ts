@@ -1,6 +1,6 @@
 // Start of the gateway: the steps from the settings to the first request.
 import type { Logger } from 'pino';
-import { type Config, findWriteObstacle } from '../config/config.ts';
+import { type Config, canSignIn, findOtherOwner } from '../config/config.ts';
 import { version } from '../config/package.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkAddress, urlOf } from '../http/server/server.ts';
@@ -84,21 +84,18 @@ async function listen(
 }
 
 function describeWriting(config: Config, writer: Gateway['writer']): string {
-  const isBoth = writer === 'both' && config.writes;
-  switch (
-    findWriteObstacle(isBoth ? { ...config, legacyMode: { kind: 'off', percent: 100 } } : config)
-  ) {
-    case 'off':
-      return 'WRITES=off: every write is refused';
-    case 'legacy':
-      return 'writing is not possible: the old service takes all writes';
-    case 'identity':
-      return 'writing is not possible: set AUTH_JWKS_URL, AUTH_JWT_SECRET or AUTH_WEBHOOK_URL to let viewers sign in';
-    case undefined:
-      if (writer === 'old service')
-        return 'writing is not possible: the old service writes its tables';
-      return `writing is possible with ${writersOf(config).join(', or ')}`;
+  const owner = findOtherOwner(config);
+  if (owner === 'off') return 'WRITES=off: every write is refused';
+  if (writer === 'old service') {
+    return 'writing is not possible: the old service writes its tables';
   }
+  if (owner === 'legacy' && !writer) {
+    return 'writing is not possible: the old service takes all writes';
+  }
+  if (!canSignIn(config)) {
+    return 'writing is not possible: set AUTH_JWKS_URL, AUTH_JWT_SECRET or AUTH_WEBHOOK_URL to let viewers sign in';
+  }
+  return `writing is possible with ${writersOf(config).join(', or ')}`;
 }
 
 function writersOf({ authJwksUrl, authJwtSecret, authWebhookUrl }: Config): string[] {

@@ -1,9 +1,12 @@
 // The tables of an old service, attached one way: what its transactions change is here when they commit.
 import type pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { retryProblems } from '../../src/attach/attachment.ts';
 import * as attachCommand from '../../src/commands/attach.ts';
+import * as countsCommand from '../../src/commands/counts.ts';
 import * as detachCommand from '../../src/commands/detach.ts';
 import * as forgetCommand from '../../src/commands/forget.ts';
+import * as importCommand from '../../src/commands/import.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { baseOf, listing, runServer } from '../support/cli/process.ts';
 import { connectTo } from '../support/databases/connections.ts';
@@ -106,6 +109,18 @@ describe('a transaction of the old service', () => {
       'DELETE FROM shop.likes WHERE outfit_id = 8; INSERT INTO shop.likes VALUES (8, 1), (8, 2), (8, 3)',
       8,
       { likes: 3 },
+    ],
+    [
+      'edits what is not read, and nothing at all',
+      'UPDATE shop.person SET last_login = now(); UPDATE shop.outfit SET title = title WHERE id = 5',
+      5,
+      { title: 'Outfit 5' },
+    ],
+    [
+      'edits again and again',
+      "UPDATE shop.outfit SET title = 'a' WHERE id = 5; UPDATE shop.outfit SET title = 'b' WHERE id = 5; UPDATE shop.outfit SET quality = 4 WHERE id = 6; UPDATE shop.outfit SET title = 'c' WHERE id = 5",
+      5,
+      { title: 'c' },
     ],
     [
       'is taken back to a savepoint',
@@ -310,6 +325,13 @@ describe('the gateway', () => {
       'outfits, users and likes follow the attached tables of the old service',
     );
     expect(gateway.output()).toContain('attached one way: the old service writes its tables');
+    const page = async () => (await fetch(`${base}/`, { headers: { accept: 'text/html' } })).text();
+    expect(await page()).toContain('The old service still takes all writes');
+    const imported = await callCommand(importCommand, [fileOf('{}')], environment);
+    expect(imported).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('The tables of the old service are attached'),
+    });
     const before = await objectsOf(old, 'shop');
     expect(before).not.toEqual([]);
     expect(await callCommand(detachCommand, [], environment)).toMatchObject({
@@ -320,6 +342,7 @@ describe('the gateway', () => {
     await expect
       .poll(() => like(8))
       .toMatchObject({ data: { likeOutfit: { outfit: { likes: 4 } } } });
+    expect(await page()).toContain('Writing needs a bearer token');
     await old.query("UPDATE shop.outfit SET title = 'not followed' WHERE id = 200");
     expect(await titles()).toBe('seen at once');
     expect(await callCommand(detachCommand, [], environment)).toMatchObject({
@@ -500,6 +523,25 @@ test('forget says that the old service erases, and finds nothing when it has', a
     INSERT INTO gateway.rate_limits VALUES ('127.0.0.1 user 5', 0, 0, 0)`);
   expect((await forget()).code).toBe(0);
   expect(await forget()).toMatchObject({ stdout: 'There is nothing of user 5.\n' });
+});
+
+test('a renamed schema of the gateway fails nothing in the old service, and is followed again after counts rebuild', async () => {
+  const { old, url, environment } = await attached();
+  await old.query('ALTER SCHEMA gateway RENAME TO renamed');
+  await old.query(`BEGIN; UPDATE shop.outfit SET title = 'meanwhile' WHERE id = 5; INSERT INTO shop.likes VALUES (8, 15); COMMIT;
+    DELETE FROM shop.outfit WHERE id = 9`);
+  const again = await connectTo(url);
+  onTestFinished(() => again.end());
+  await again.query("INSERT INTO shop.person (id, username) VALUES (70, 'x')");
+  await again.query('UPDATE shop.outfit SET person_id = 70 WHERE id = 10; TRUNCATE shop.comment');
+  const renamed = { ...environment, DATABASE_URL: `${url}?schema=renamed` };
+  expect(await callCommand(countsCommand, ['rebuild'], renamed)).toMatchObject({ code: 0 });
+  await old.query("UPDATE shop.outfit SET title = 'followed' WHERE id = 11");
+  const { rows } = await old.query('SELECT title FROM renamed.outfits WHERE id = 11');
+  expect(rows).toEqual([{ title: 'followed' }]);
+  // A gateway does so.
+  await old.query(`SET search_path = renamed; ${retryProblems(1_000)}; RESET search_path`);
+  expect(await check(renamed)).toEqual(equal);
 });
 
 test('a role of the old service needs no rights here', async () => {

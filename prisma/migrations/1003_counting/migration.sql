@@ -358,8 +358,19 @@ LANGUAGE sql IMMUTABLE AS $$
   ) AS kinds (table_names, names, enabled), unnest(table_names) AS table_name, unnest(names) AS name
 $$;
 -- END outfit_triggers
+-- FUNCTION outfit_definers
+-- Functions that run with the rights of their owner, and name the schema in their search_path; those of attach, too.
+CREATE FUNCTION outfit_definers() RETURNS TABLE (name regprocedure, is_wrong boolean)
+LANGUAGE sql STABLE AS $$
+  SELECT p.oid, ('search_path=' || pronamespace::regnamespace || ', pg_temp') <> ALL (proconfig)
+  FROM pg_proc p
+  WHERE pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('outfits')) AND proconfig::text LIKE '%search_path=%'
+    AND (proname LIKE 'attached\_%' OR proname = 'apply_pending_outfit_changes' OR p.oid IN (SELECT tgfoid FROM pg_trigger JOIN outfit_triggers() t ON tgrelid = to_regclass(table_name) AND tgname = t.name))
+$$;
+-- END outfit_definers
 -- FUNCTION check_outfit_triggers
--- Triggers that are missing, disabled or enabled in the wrong mode, one sentence for each.
+-- Triggers that are missing, disabled or enabled in the wrong mode, and functions that search the schema by a former name, one
+-- sentence for each.
 CREATE FUNCTION check_outfit_triggers() RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
   SELECT format('the trigger %s on %s %s', wanted.name, wanted.table_name,
@@ -367,6 +378,7 @@ LANGUAGE sql STABLE AS $$
   FROM outfit_triggers() wanted
   LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(wanted.table_name) AND t.tgname = wanted.name
   WHERE t.tgenabled IS DISTINCT FROM wanted.enabled
+  UNION ALL SELECT format('the function %s has the search path of another schema', name) FROM outfit_definers() WHERE is_wrong
   ORDER BY 1
 $$;
 -- END check_outfit_triggers
@@ -384,11 +396,7 @@ BEGIN
     EXECUTE format('ALTER TABLE %I ENABLE %s TRIGGER %I', current.table_name,
       CASE current.enabled WHEN 'R' THEN 'REPLICA' WHEN 'A' THEN 'ALWAYS' ELSE '' END, current.name);
   END LOOP;
-  FOR current IN
-    SELECT t.tgfoid::regprocedure AS name FROM outfit_triggers() wanted
-    JOIN pg_trigger t ON t.tgrelid = wanted.table_name::regclass AND t.tgname = wanted.name
-    UNION SELECT 'apply_pending_outfit_changes(integer)'::regprocedure
-  LOOP
+  FOR current IN SELECT * FROM outfit_definers() LOOP
     EXECUTE format('ALTER FUNCTION %s SET search_path TO %s, pg_temp', current.name, home);
   END LOOP;
 END $$;

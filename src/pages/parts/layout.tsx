@@ -3,14 +3,10 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { ComponentChildren, VNode } from 'preact';
 import { renderToString } from 'preact-render-to-string';
-import {
-  type Config,
-  findWriteObstacle,
-  type IdentityConfig,
-  type WriteConfig,
-} from '../../config/config.ts';
+import type { GuardWrite } from '../../admission/admission.ts';
+import { type Config, canSignIn, type IdentityConfig } from '../../config/config.ts';
 import { version } from '../../config/package.ts';
-import { legacyOwnsWrites, writesOff } from '../../errors.ts';
+import { messageOf } from '../../errors.ts';
 import type { RestOptions } from '../../rest/adapter.ts';
 import type { DocumentOptions } from '../../rest/openapi/document.ts';
 import type { Route } from '../../rest/routes.ts';
@@ -101,8 +97,7 @@ export function Layout({ site, title, path, preview, children }: LayoutPropertie
 }
 
 type PagesConfig = IdentityConfig &
-  WriteConfig &
-  Pick<Config, 'graphiql' | 'mediaUrl' | 'publicUrl' | 'videoUrl'>;
+  Pick<Config, 'graphiql' | 'legacyMode' | 'mediaUrl' | 'publicUrl' | 'videoUrl'>;
 
 export interface PagesOptions extends RestOptions {
   readonly config: PagesConfig & RestOptions['config'] & DocumentOptions['config'];
@@ -142,14 +137,15 @@ export function linksOf(
   return links.filter(({ path }) => app.hasRoute({ method: 'GET', url: path }));
 }
 
-export function writingOf(config: PagesConfig): string {
-  const sentences = {
-    off: writesOff().message,
-    legacy: legacyOwnsWrites().message,
-    identity: 'This service is read-only: sign-in is not configured.',
-    none: config.authWebhookUrl
-      ? 'Writing needs a credential, such as a token or a session. Reading needs none.'
-      : 'Writing needs a bearer token, in the header Authorization. Reading needs none.',
-  };
-  return sentences[findWriteObstacle(config) ?? 'none'];
+/** Who writes depends on attached tables, too, which come and go while a gateway runs. */
+export function writingOf(config: PagesConfig, guardWrite: GuardWrite): string {
+  try {
+    guardWrite();
+  } catch (error) {
+    return messageOf(error);
+  }
+  if (!canSignIn(config)) return 'This service is read-only: sign-in is not configured.';
+  return config.authWebhookUrl
+    ? 'Writing needs a credential, such as a token or a session. Reading needs none.'
+    : 'Writing needs a bearer token, in the header Authorization. Reading needs none.';
 }
