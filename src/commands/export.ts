@@ -87,36 +87,23 @@ async function writeExport(
     const isCounted = rows === undefined && since === undefined;
     const total = isCounted ? await createOutfitList(read, { private: 'all' }).count() : undefined;
     const source = rows ? readTable(read, rows) : readRecords(database, read, config, since);
-    const records = withProgress(source, signal, (number) => {
-      written = number;
-      reporter.progress(number, total);
-    });
+    async function* readAll() {
+      for await (const records of source) {
+        signal.throwIfAborted();
+        yield records;
+        written += records.length;
+        reporter.progress(written, total);
+      }
+    }
     if (target !== '-') {
-      await writeFile(records, target, overwrite, () => {
+      await writeFile(readAll(), target, overwrite, () => {
         if (written > 0 || since !== undefined || !overwrite || !existsSync(target)) return;
         throw new OperatorError(
           `There is no record to export, so ${target} stays as it is: remove it for an empty export.`,
         );
       });
-    } else if (data) await streamLines(records, data);
+    } else if (data) await streamLines(readAll(), data);
     else throw new TypeError('The output is not a stream.');
   });
   return written;
-}
-
-type Records = AsyncGenerator<readonly Buffer[]>;
-
-/** Passes records on until the signal, and reports their number so far. */
-async function* withProgress(
-  source: Records,
-  signal: AbortSignal,
-  onRead: (number: number) => void,
-): Records {
-  let number = 0;
-  for await (const records of source) {
-    signal.throwIfAborted();
-    yield records;
-    number += records.length;
-    onRead(number);
-  }
 }

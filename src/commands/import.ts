@@ -12,7 +12,7 @@ import { messageOf, OperatorError } from '../errors.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { SourceError } from '../old-listing/page.ts';
-import { RecordLookup } from '../old-listing/record-lookup.ts';
+
 import { describeError } from '../process/exit.ts';
 import { Checkpoint } from '../transfer/import/checkpoint.ts';
 import { importOutfits } from '../transfer/import/import.ts';
@@ -154,7 +154,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     if (listing && values.prune) {
       const fetchPage = createFetchPage({ listing, headers });
       const notify = (text: string) => stderr.write(`${text}\n`);
-      const lookup = new RecordLookup({ listing, fetchPage, signal, pause, notify });
+      const lookup = { listing, fetchPage, signal, pause, notify };
       const print = (line: string) => reporter.result(line);
       const { yes: confirmed = false, maxRemoved } = values;
       pruner = new Pruner({ pool, confirmed, maxRemoved, signal, print, lookup });

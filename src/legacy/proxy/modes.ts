@@ -9,7 +9,7 @@ import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../../ht
 import { hasBody, requestIdHeader, safeMethods, securityHeaders } from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
 import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
-import { BoundedNames, sanitizeName } from '../../observability/clients.ts';
+import { sanitizeName } from '../../observability/clients.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { acceptedOf } from '../compare/difference.ts';
 import { bufferAnswer } from './answer-buffer.ts';
@@ -77,9 +77,6 @@ const ownedHere = (method: string, path: string) =>
     { Allow: 'GET, HEAD, OPTIONS' },
   );
 
-/** Distinct paths that metrics count separately. */
-const maxPaths = 50;
-
 /** Milliseconds that a forwarded request may take to arrive: it may be a large upload. */
 const uploadTimeout = 3_600_000;
 
@@ -128,7 +125,6 @@ export class Legacy {
   readonly closing = new AbortController();
   /** Whether the old service owns the listing: it gets all writes, and the reads outside of the canary. */
   readonly #isLegacyOwner: boolean;
-  readonly #paths = new BoundedNames(maxPaths, (path) => ({ path }));
 
   constructor(
     private readonly app: FastifyInstance,
@@ -250,9 +246,7 @@ export class Legacy {
   }
 
   #countPath(request: FastifyRequest): void {
-    const { path } = this.#paths.get(patternOf(request.url));
-    request.forwardedPath = path;
-    this.#metrics.countPath(path);
+    request.forwardedPath = this.#metrics.countPath(patternOf(request.url));
   }
 
   #isForLegacy(request: FastifyRequest): boolean {

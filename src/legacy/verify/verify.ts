@@ -3,7 +3,7 @@
 import { createFetchPage, isSameHost } from '../../old-listing/fetch-page.ts';
 import { IdSet } from '../../old-listing/id-set.ts';
 import { readPage } from '../../old-listing/listing.ts';
-import { type Progress, SourceError } from '../../old-listing/page.ts';
+import { type Envelope, type Progress, SourceError } from '../../old-listing/page.ts';
 import { isOfRecordList, readListingPage, withoutRecordLists } from '../compare/listing-page.ts';
 import { Checker } from './checker.ts';
 import {
@@ -72,16 +72,13 @@ export async function verifyListing(
     return service;
   };
   try {
-    const { results, next, count = results.length } = first.envelope;
-    const pageSize = next === null ? undefined : results.length;
-    const counted = { count: first.envelope.count, pageSize };
-    const ours = await openWithPageSize({ ...options, openOurs }, notify, theirs, counted);
+    const ours = await openWithPageSize({ ...options, openOurs }, notify, theirs, first.envelope);
     const [origin = unknownOrigin] = options.origins;
     const checker = new Checker({ theirs, ours, report, signal, notify, wait, origin });
     const done = { records: 0, orders: 0 };
     let broken: string | undefined;
     try {
-      await compareAll(options, reporter, checker, { count, pageSize, records: results, done });
+      await compareAll(options, reporter, checker, first.envelope, done);
     } catch (error) {
       if (!(error instanceof SourceError) || error instanceof ForwardedAnswerError) throw error;
       checker.reportUnconfirmed();
@@ -100,26 +97,18 @@ function refuseQuery(listing: string): void {
   throw new SourceError(`${listing} must be a listing without a query: verify asks with its own.`);
 }
 
-interface ListingFacts {
-  readonly count: number;
-  /** Undefined when all records are on one page. */
-  readonly pageSize: number | undefined;
-  /** Those of the first page. */
-  readonly records: readonly unknown[];
-  /** What was compared so far. */
-  readonly done: { records: number; orders: number };
-}
-
+/** @param done what was compared so far */
 async function compareAll(
   { sample, origins, routes }: VerifyOptions,
   reporter: Progress,
   checker: Checker,
-  { count, pageSize, records, done }: ListingFacts,
+  { results, next, count = results.length }: Envelope,
+  done: { records: number; orders: number },
 ): Promise<void> {
-  const size = Math.max(1, pageSize ?? count);
+  const size = Math.max(1, next === null ? count : results.length);
   const pages = Math.max(1, Math.ceil(count / size));
   await checkContractRequests(checker, pages);
-  await checkRoutes(checker, routes, records);
+  await checkRoutes(checker, routes, results);
   await checkHeaders(checker);
   await checkCors(checker, requestFor(checker.options, ''), await allowedMethods(checker), origins);
   const orderings = await checkOrderings(checker);
@@ -175,7 +164,7 @@ async function openWithPageSize(
   { openOurs, report, signal }: VerifyOptions,
   notify: (sentence: string) => void,
   theirs: ComparedService,
-  { count, pageSize }: { readonly [Key in 'count' | 'pageSize']: number | undefined },
+  { count, next, results: { length: pageSize } }: Envelope,
 ): Promise<ComparedService> {
   const read = async (service: ComparedService, query = '') => {
     const options = { signal, notify, allowErrors: true };
@@ -187,7 +176,7 @@ async function openWithPageSize(
   if (answer.status === 200 && !page) {
     throw new SourceError(`${ours.base}${ours.path} answers, but with no page of a listing.`);
   }
-  if (!page || page.next === undefined || pageSize === undefined) return ours;
+  if (!page || page.next === undefined || next === null) return ours;
   const { length } = page.records;
   if (length === pageSize) return ours;
   const last = Math.ceil((count ?? 0) / pageSize);

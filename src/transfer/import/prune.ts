@@ -2,7 +2,7 @@
 // In SQL: millions of ids, fifty thousand a statement.
 import type pg from 'pg';
 import { IdSet } from '../../old-listing/id-set.ts';
-import type { Recent, RecordLookup } from '../../old-listing/record-lookup.ts';
+import { type LookupOptions, lookUpRecords, type Recent } from '../../old-listing/record-lookup.ts';
 import { deleteOutfits, readMoment, saveOutfits } from '../../outfits/writes/bulk.ts';
 import { formatNumber, listFirst } from '../reporter.ts';
 import { type Bases, createCheck } from '../source/record.ts';
@@ -41,7 +41,7 @@ interface PruneOptions {
   readonly maxRemoved: number | undefined;
   readonly signal: AbortSignal;
   readonly print: (sentence: string) => void;
-  readonly lookup: RecordLookup;
+  readonly lookup: LookupOptions;
 }
 
 /** What one run over a source has found. */
@@ -108,7 +108,7 @@ export class Pruner {
     );
     const unknown = new IdSet();
     for (const { id } of hidden) unknown.add(id);
-    const found = await lookup.find(ids.without(unknown), recent);
+    const found = await lookUpRecords(lookup, ids.without(unknown), recent);
     if (!found) return undefined;
     if (unknown.size > 0) {
       this.hasRefused = this.options.confirmed;
