@@ -2,7 +2,18 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { Registry } from 'prom-client';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
+import { LegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
 import { type ScriptedService, startScriptedService } from '../support/legacy/scripted-service.ts';
 import { type ListeningGateway, makeMetrics, openBefore } from '../support/legacy/two-services.ts';
@@ -245,4 +256,19 @@ test('metrics name the forwarded paths, without the ids', async () => {
       new RegExp(`^gateway_client_requests_total\\{.*interface="rest",path="${path}"\\} 2$`, 'm'),
     );
   }
+});
+
+test('metrics name at most 50 forwarded paths, also once new ones have replaced idle ones', async () => {
+  let moment = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => moment);
+  onTestFinished(() => clock.mockRestore());
+  const registry = new Registry();
+  const metrics = new LegacyMetrics(registry);
+  for (let path = 0; path < 200; path++) {
+    metrics.countPath(`/${path}/`);
+    moment += path % 50 === 49 ? 601_000 : 0;
+  }
+  const counted = (await registry.metrics()).match(/^gateway_legacy_paths_total\{.*/gm);
+  expect(counted).toHaveLength(50);
+  expect(counted).toContain('gateway_legacy_paths_total{path="/199/"} 1');
 });
