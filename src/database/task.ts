@@ -1,8 +1,7 @@
 // Tasks: work with a time limit that requests share, cancelled when all of them have disconnected.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { setMaxListeners } from 'node:events';
 import { HttpError, timedOut } from '../errors.ts';
-import type { Origin } from './connection/lane.ts';
+import type { Origin, StopSignal } from './connection/lane.ts';
 import { httpErrorFor } from './errors.ts';
 import type { DependencyTracker, Source } from './read.ts';
 
@@ -25,7 +24,7 @@ export type StartTask = <Result>(
 ) => SharedTask<Result>;
 
 export interface TaskScope extends Origin {
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   /** Whether one of its statements has used the lane of expensive statements. */
   isExpensive: boolean;
   /** Fields that are executed for each of its objects. */
@@ -72,7 +71,7 @@ export async function keepTaskScope<Result>(work: () => Promise<Result>): Promis
   }
 }
 
-function createScope(sender: string, signal: AbortSignal, reads?: Reads): TaskScope {
+function createScope(sender: string, signal: StopSignal, reads?: Reads): TaskScope {
   return {
     signal,
     sender,
@@ -108,19 +107,43 @@ export function currentTask(): TaskScope | undefined {
   return scopes.getStore();
 }
 
+/** A light AbortController with its signal: those of Node.js take a fifth of the time of executing a query from rows. */
+class Stop implements StopSignal {
+  aborted = false;
+  reason!: Error;
+  readonly #listeners = new Set<() => void>();
+
+  abort(reason: Error): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = reason;
+    for (const listener of this.#listeners) listener();
+    this.#listeners.clear();
+  }
+
+  throwIfAborted(): void {
+    if (this.aborted) throw this.reason;
+  }
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    this.#listeners.delete(listener);
+  }
+}
+
 /** Work that requests wait for. When the last one has left, or the work has ended, running statements are cancelled. */
 export class SharedTask<Result> {
-  readonly #stop = new AbortController();
+  readonly #stop = new Stop();
   readonly #result: Promise<Result>;
   readonly #limit: number;
   #waiting = 0;
 
   /** @param limit most milliseconds that a request waits */
   constructor(limit: number, work: (scope: TaskScope) => Promise<Result>, sender: string) {
-    const { signal } = this.#stop;
-    // Each statement that waits for a connection listens.
-    setMaxListeners(0, signal);
-    const scope = createScope(sender, signal);
+    const scope = createScope(sender, this.#stop);
     this.#limit = limit;
     users++;
     this.#result = scopes
@@ -137,7 +160,7 @@ export class SharedTask<Result> {
   }
 
   get isStopped(): boolean {
-    return this.#stop.signal.aborted;
+    return this.#stop.aborted;
   }
 
   onEnd(callback: () => void): void {

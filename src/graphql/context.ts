@@ -135,6 +135,21 @@ export class Context implements Personal {
   }
 }
 
+/** Own and enumerable, so that copying the context counts as use. What a plugin adds may be of one viewer. */
+const personalProperty = (value?: unknown) => ({
+  get(this: SharedContext) {
+    this.isPersonal = true;
+    return value;
+  },
+  enumerable: true,
+});
+
+const personalProperties = {
+  viewer: personalProperty(),
+  idempotencyKey: personalProperty(),
+  viewerLikes: personalProperty(),
+};
+
 /** The context of an answer that all viewers share: records whether a resolver used something personal. */
 export class SharedContext extends Context {
   /** Whether a resolver used the viewer, their likes or an idempotency key: then the answer is not shareable. */
@@ -147,14 +162,9 @@ export class SharedContext extends Context {
     added: Record<string, unknown>,
   ) {
     super(parts, tracker.read, visibility);
-    // Own and enumerable, so that copying the context counts as use. What a plugin adds may be of one viewer.
-    const personal = { viewer: undefined, idempotencyKey: undefined, viewerLikes: undefined };
-    for (const [name, value] of Object.entries({ ...personal, ...added })) {
-      const get = () => {
-        this.isPersonal = true;
-        return value;
-      };
-      Object.defineProperty(this, name, { get, enumerable: true });
+    Object.defineProperties(this, personalProperties);
+    for (const [name, value] of Object.entries(added)) {
+      Object.defineProperty(this, name, personalProperty(value));
     }
   }
 }

@@ -11,6 +11,15 @@ export interface LaneLimits {
   readonly maxWait?: number;
 }
 
+/** What waiting for a slot or a connection needs of an `AbortSignal`. */
+export interface StopSignal {
+  readonly aborted: boolean;
+  readonly reason: Error;
+  throwIfAborted(): void;
+  addEventListener(type: 'abort', listener: () => void, options?: { readonly once: true }): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
 export type LaneState = Readonly<Pick<Lane, 'refused' | 'running' | 'waiting'>>;
 
 interface Waiting {
@@ -44,7 +53,7 @@ export class Lane {
   }
 
   /** Acquires a slot: undefined when one was free, else a promise. @throws HttpError 503, or `signal.reason` */
-  enter(origin: Origin, signal?: AbortSignal): Promise<void> | undefined {
+  enter(origin: Origin, signal?: StopSignal): Promise<void> | undefined {
     // No request waits for the result of a stopped task.
     signal?.throwIfAborted();
     if (this.running < this.limits.slots && this.#isWithinLimits(origin)) {
@@ -66,7 +75,7 @@ export class Lane {
     }
   }
 
-  async #wait(origin: Origin, signal: AbortSignal | undefined): Promise<void> {
+  async #wait(origin: Origin, signal: StopSignal | undefined): Promise<void> {
     const { maxWait } = this.limits;
     if (this.isFull()) {
       const evicted = this.#queue.evictFor(origin);

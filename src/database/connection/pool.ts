@@ -7,8 +7,7 @@ import { tooExpensive } from '../../errors.ts';
 import { deadlockDetected, isPreparedNameError, isTimeLimit, sqlStateOf } from '../errors.ts';
 import { type Access, renewName } from '../read.ts';
 import { currentTask } from '../task.ts';
-import type { Origin } from './lane.ts';
-import { Lane, type LaneState } from './lane.ts';
+import { Lane, type LaneState, type Origin, type StopSignal } from './lane.ts';
 import { type ObserveStatement, observedClient } from './observe.ts';
 import { type ServerWatch, serverIdentity } from './server-watch.ts';
 import type { Session } from './session.ts';
@@ -256,7 +255,7 @@ export class TaskPool extends pg.Pool {
     return undefined;
   }
 
-  #acquire(origin: Origin, signal: AbortSignal | undefined, callback: OnConnect): void {
+  #acquire(origin: Origin, signal: StopSignal | undefined, callback: OnConnect): void {
     const fail = (error: Error | undefined) => callback(error, undefined, () => {});
     if (signal?.aborted) {
       fail(signal.reason);
@@ -270,7 +269,7 @@ export class TaskPool extends pg.Pool {
   }
 
   /** Takes an idle connection or opens one: the lane has a slot for it. */
-  #open(origin: Origin, signal: AbortSignal | undefined, begin: number, callback: OnConnect): void {
+  #open(origin: Origin, signal: StopSignal | undefined, begin: number, callback: OnConnect): void {
     const fail = () => callback(signal?.reason, undefined, () => {});
     if (signal?.aborted) {
       this.#all.leave(origin);
@@ -333,7 +332,7 @@ async function inLane<Result>(lane: Lane, work: () => Promise<Result>): Promise<
 }
 
 /** Cuts the connection when the task is stopped. @returns function that ends this */
-function cutOnStop(client: pg.PoolClient, signal: AbortSignal): () => void {
+function cutOnStop(client: pg.PoolClient, signal: StopSignal): () => void {
   let timer: NodeJS.Timeout | undefined;
   const cut = () => client.connection.stream.destroy(signal.reason);
   const cutLater = () => {
