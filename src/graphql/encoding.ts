@@ -55,7 +55,7 @@ function encode(result: ExecutionResult, type: AnswerType, isShared: boolean): E
   return {
     ...{ body, status: init.status, contentType: init.headers['Content-Type'], isShared },
     // Includes its compressed representations, or its events.
-    size: 2 * body.length,
+    size: 3 * body.length,
     shareable: isShared && result.errors === undefined,
     isRefusal: result.data === undefined,
   };
