@@ -5,11 +5,12 @@ import type { OperationCaller } from '../admission/admission.ts';
 import type { Viewer } from '../admission/viewer.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { currentTask } from '../database/task.ts';
+import { HttpError } from '../errors.ts';
 import type { Operation } from './operations.ts';
 import { type Answer, isShared, type Reading } from './plugins/answer-cache.ts';
 import { countSelections } from './plugins/compiled-queries.ts';
 import { parseWithin } from './plugins/document-limits.ts';
-import { failureOf } from './plugins/masked-errors.ts';
+import { failureOf, maskError } from './plugins/masked-errors.ts';
 import { type Execution, Run } from './run.ts';
 import { createPipeline, type PipelineOptions } from './yoga.ts';
 
@@ -86,7 +87,7 @@ export class Engine {
     method: 'GET' | 'POST',
     readParams: () => GraphQLParams,
   ): Promise<Reading<Value>> {
-    const answer = this.#answer<Value>(run, () => this.#send(run, method, readParams()));
+    const answer = this.#answer<Value>(run, () => this.#send(run, method, readParams));
     return this.#reportErrors(run, answer);
   }
 
@@ -139,21 +140,26 @@ export class Engine {
     await this.#take(run, result);
   }
 
-  async #send(run: Run, method: string, params: GraphQLParams): Promise<void> {
+  async #send(run: Run, method: string, readParams: () => GraphQLParams): Promise<void> {
     const { yoga } = this.#pipeline;
-    const sent = { params, request: { method } as Request };
+    const request = { method, headers: new Headers() } as Request;
     try {
-      const result = await yoga.getResultForParams(sent, { run });
+      const result = await yoga.getResultForParams({ params: readParams(), request }, { run });
       if (!isAsyncIterable(result)) await this.#take(run, result as ExecutionResult);
     } catch (error) {
-      // Of Yoga, about the parameters.
-      throw error instanceof GraphQLError ? (failureOf({ errors: [error] }) ?? error) : error;
+      if (!(error instanceof GraphQLError || error instanceof HttpError)) throw error;
+      // Of the parameters, or of a plugin: traces and plugins' statuses are those of any result.
+      this.#set(run, { errors: [maskError(error, run.caller.log)] });
     }
   }
 
   /** @param result which plugins may have changed */
   async #take(run: Run, result: ExecutionResult): Promise<void> {
     if (!run.executed && result.errors) await this.#delayRefusal(run.caller);
+    this.#set(run, result);
+  }
+
+  #set(run: Run, result: ExecutionResult): void {
     run.take(result);
     const failure = failureOf(result);
     if (failure) throw failure;

@@ -1,10 +1,11 @@
 // The one Yoga takes plugins of its ecosystem, one line each, for every user of its pipeline.
 import { useDisableIntrospection } from '@envelop/disable-introspection';
+import { GraphQLError } from 'graphql';
 import { useExtendContext, usePayloadFormatter } from 'graphql-yoga';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { EngineOptions } from '../../src/graphql/engine.ts';
-import { useGateway } from '../support/gateway.ts';
+import { openForTest, useGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
 import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
@@ -69,5 +70,22 @@ describe('a plugin that changes results', () => {
       expect((await gateway.get('/api/outfits/')).json().count).toBe(45);
     }
     expect(formatted).toBe(before + 3);
+  });
+});
+
+test('a plugin that refuses before anything is executed gives its status and code', async () => {
+  const plugins: Plugins = [
+    {
+      onParams: ({ request }: { request: Request }) => {
+        const extensions = { code: 'FORBIDDEN', http: { status: 403 } };
+        if (!request.headers.has('x-key')) throw new GraphQLError('No.', { extensions });
+      },
+    },
+  ];
+  const { app } = await openForTest('PostgreSQL', rows, environment, { plugins });
+  const response = await postGraphql(app, { query: '{ outfits { count } }' });
+  expect(response.statusCode).toBe(403);
+  expect(response.json()).toEqual({
+    errors: [{ message: 'No.', extensions: { code: 'FORBIDDEN' } }],
   });
 });

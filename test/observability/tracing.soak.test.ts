@@ -157,6 +157,8 @@ test('traces tell an answer from memory, an error by its code, and unknown metho
   await expect
     .poll(() => collector.spans().filter((span) => span.parentSpanId === request?.spanId))
     .toMatchObject([{ name: 'GraphQL Operation', attributes }]);
+  await fetch(`${base}/graphql?documentId=nope`);
+  await expect.poll(collector.text, { timeout: 20_000 }).toContain('DOCUMENT_NOT_FOUND');
 
   await fetch(`${base}/api/outfits/`, { method: 'PROPFIND' });
   const [unknown] = await collector.find({ 'http.request.method_original': 'PROPFIND' });
