@@ -127,7 +127,7 @@ export function createEndWatch(): (next: string, page: Envelope) => void {
   let empty = 0;
   let read = 0;
   // Brent's cycle detection: one link is remembered, each time for twice as many links.
-  let remembered = '';
+  let remembered: string | undefined;
   let untilNext = 1;
   return (next, { results, count }) => {
     if (next === remembered) {
@@ -159,7 +159,7 @@ interface Page {
 
 function resolveNext({ url, envelope: { next } }: Page): string | undefined {
   const query = queryOf(next);
-  return query && Object.assign(new URL(url), { search: query }).href;
+  return query === undefined ? undefined : Object.assign(new URL(url), { search: query }).href;
 }
 
 /**

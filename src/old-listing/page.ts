@@ -96,11 +96,21 @@ export function asEnvelope(value: unknown, isLinked = false): Envelope | undefin
   return isLinked || data?.next !== undefined || data?.count !== undefined ? data : undefined;
 }
 
-/** The query of a link, with its `?`. The rest is not used: behind a proxy a service may not know its own address. */
+const looseEnvelope = envelope.extend({
+  count: envelope.shape.count.catch(undefined),
+  next: envelope.shape.next.catch(undefined),
+});
+
+/** A page, whatever its `count` and `next` are: undefined when they break the contract. */
+export function readEnvelope(value: unknown): Envelope | undefined {
+  return looseEnvelope.safeParse(value).data;
+}
+
+/** The query of a link, with its `?`; empty without parameters. The rest is not used: behind a proxy a service may not know its own address. */
 export function queryOf(link: string | null | undefined): string | undefined {
   if (typeof link !== 'string') return undefined;
-  const [, ...query] = link.split('#', 1)[0]?.split('?') ?? [];
-  return `?${query.join('?')}`;
+  const query = link.split('#', 1)[0]?.split('?').slice(1).join('?');
+  return query ? `?${query}` : '';
 }
 
 export function readProperty(holder: unknown, key: PropertyKey): unknown {

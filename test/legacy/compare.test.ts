@@ -458,6 +458,12 @@ test.each<[envelope: string, theirs: unknown, ours: unknown, kinds: string[]]>([
     { data: [{ id: 1, a: 2 }] },
     ['value data.a'],
   ],
+  [
+    'a count that is a text, a next that is a number, and equal sort values in another order',
+    { count: '2', next: 2, results: [1, 2].map((id) => ({ id, created: 'a' })) },
+    { count: 2, next: null, results: [2, 1].map((id) => ({ id, created: 'a' })) },
+    ['value count', 'value next', 'tie-order undefined'],
+  ],
 ])('compares pages of another envelope: %s', (_envelope, theirs, ours, kinds) => {
   const answerOf = (value: unknown) => ({
     status: 200,

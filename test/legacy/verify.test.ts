@@ -295,6 +295,30 @@ describeOnce('verify', () => {
     expect(found.named?.filter((name) => !name.startsWith('value'))).toEqual([]);
   });
 
+  test('a page whose count is a text is compared, and those behind it', async () => {
+    const legacy = await serve();
+    const results = legacy.records.toSorted((a, b) => a.id - b.id).slice(0, 20);
+    const answer = {
+      count: '65',
+      next: `${legacy.url}?ordering=id&page=2`,
+      previous: null,
+      results,
+    };
+    legacy.intercept = ({ url }) => (url.search === '?ordering=id' ? [200, {}, answer] : undefined);
+    expect(await verify(legacy.url)).toMatchObject({ code: 1, named: ['value count'] });
+    const targets = legacy.requests.map(({ target }) => target);
+    expect(targets).toContain('/api/outfits/?ordering=id&page=4');
+  });
+
+  test('a page is asked for once more for each pair of pages whose records moved, not for each record', async () => {
+    const legacy = await serve(makeLegacyRecords(55));
+    for (const record of legacy.records) record.title = 'Other';
+    expect(await verify(legacy.url)).toMatchObject({ code: 1 });
+    const asked = legacy.requests.filter(({ target }) => /=-created&page=2$/.test(target));
+    // In the walk, and by two rechecks of its page and of those before and behind.
+    expect(asked.length).toBeLessThanOrEqual(7);
+  });
+
   test('pages of another size are said once, and compared with the size of the source', async () => {
     const legacy = await serve(makeLegacyRecords(65), 7);
     const found = await verify(legacy.url);

@@ -564,6 +564,16 @@ describeOnce('a live listing', () => {
     },
   );
 
+  test('whose link has no parameters is asked without a question mark', async () => {
+    const listing = await serveListing(makeRecords(5));
+    listing.intercept = ({ page }, response) =>
+      page === 2
+        ? Boolean(response.end(JSON.stringify({ count: 5, next: listing.url, results: [] })))
+        : Boolean(response.writeHead(403).end());
+    const { stderr } = await runImport([`${listing.url}?page=2`]);
+    expect(stderr).toContain(`${listing.url} answered 403`);
+  });
+
   test('that refuses a page ends the import in a sentence, and the next run goes on there', async () => {
     const listing = await serveListing(makeRecords(45));
     listing.intercept = ({ page }, response) => {

@@ -1,7 +1,7 @@
 // A page of a listing, and records with equal sort values on two pages.
 import { cut } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
-import { asEnvelope, parseJson, queryOf, readProperty } from '../../old-listing/page.ts';
+import { parseJson, queryOf, readEnvelope, readProperty } from '../../old-listing/page.ts';
 import { orderingFields, simplifyOrdering } from '../../outfits/ordering.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import type { Difference } from './difference.ts';
@@ -15,7 +15,7 @@ export interface PageRecord {
 
 export interface ListingPage {
   readonly count: number | undefined;
-  /** The query of the link to the next page, with its `?`. */
+  /** The query of the link to the next page, with its `?`; empty without parameters. */
   readonly next: string | undefined;
   readonly records: readonly PageRecord[];
 }
@@ -32,7 +32,7 @@ export function readListingPage(
   { status, body }: PageAnswer,
   field: string,
 ): ListingPage | undefined {
-  const page = status === 200 ? asEnvelope(parseOrUndefined(body.toString()), true) : undefined;
+  const page = status === 200 ? readEnvelope(parseOrUndefined(body.toString())) : undefined;
   if (!page) return undefined;
   return {
     count: page.count,

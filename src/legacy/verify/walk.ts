@@ -73,7 +73,7 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
       if (next !== undefined) watches[side](next, { next, results: [...records], count });
     }
     onRecords(read.theirs?.records.length ?? 0);
-    for (const one of moved) await compareMoved(options, one);
+    await compareMoved(options, moved);
     queries = { theirs: read.theirs?.next, ours: read.ours?.next };
   }
   hasOpenTies = (await reportOneSided(options, alignment)) || hasOpenTies;
@@ -135,21 +135,30 @@ async function checkBoundary(
   ]);
 }
 
-/** Compares a record that is on different pages of the two listings. */
-async function compareMoved(options: WalkOptions, { theirs, ours }: Moved): Promise<void> {
-  const request: ComparedRequest = {
-    ...requestForPages(options, theirs.page, ours.page),
-    select: (differences) =>
-      withoutRecordLists(differences).filter(({ where }) => where?.startsWith('results')),
-  };
-  await options.checker.settle(request, { theirs: wrap(theirs), ours: wrap(ours) });
+/** Compares records that are on different pages of the two listings; a recheck asks for each pair of pages once. */
+async function compareMoved(options: WalkOptions, moved: readonly Moved[]): Promise<void> {
+  const byPages = new Map<string, Moved[]>();
+  for (const one of moved) {
+    const pages = `${one.theirs.page} ${one.ours.page}`;
+    byPages.set(pages, [...(byPages.get(pages) ?? []), one]);
+  }
+  for (const [pages, several] of byPages) {
+    const [theirs, ours] = pages.split(' ').map(Number);
+    const request: ComparedRequest = {
+      ...requestForPages(options, theirs ?? 1, ours),
+      select: (differences) =>
+        withoutRecordLists(differences).filter(({ where }) => where?.startsWith('results')),
+    };
+    const wrap = (side: Side) => wrapRecords(several.map((one) => one[side]));
+    await options.checker.settle(request, { theirs: wrap('theirs'), ours: wrap('ours') });
+  }
 }
 
-const wrap = ({ value }: PageRecord): Answer => ({
-  status: 200,
-  headers: {},
-  body: Buffer.from(JSON.stringify({ count: 1, next: null, previous: null, results: [value] })),
-});
+function wrapRecords(records: readonly PageRecord[]): Answer {
+  const results = records.map(({ value }) => value);
+  const body = JSON.stringify({ count: 1, next: null, previous: null, results });
+  return { status: 200, headers: {}, body: Buffer.from(body) };
+}
 
 export async function samplePages(
   options: WalkOptions,
