@@ -39,7 +39,7 @@ const ofLive = {
   ),
   prune: flag(
     '--prune',
-    'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two complete crawls in a row lack: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that went on where an interrupted one had ended',
+    'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two complete crawls in a row lack: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that continued where an interrupted one had stopped',
   ),
   yes: flag('--yes', 'with --prune: remove them, after they were named'),
   maxRemoved: option(
@@ -179,9 +179,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     const removes = pruner !== undefined || replace;
     if (outcome.isResumed && (listing || removes) && !signal.aborted) {
       const stale = 'What changed since in the part that was read before did not come';
-      reporter.result(
-        removes ? `${stale}, so all is read once more.` : `${stale}: import once more.`,
-      );
+      reporter.result(removes ? `${stale}, so all is read again.` : `${stale}: import again.`);
       if (removes) outcome = await round();
     }
     if (pruner?.isWaiting && !signal.aborted) outcome = await round();

@@ -220,7 +220,7 @@ describe('following', () => {
     const resumed = await call();
     expect(resumed).toMatchObject({ code: 1 });
     expect(resumed.stderr).toContain('is gone: the listing became shorter');
-    expect(resumed.stdout).toMatch(/What changed since .* did not come: import once more\.\n$/);
+    expect(resumed.stdout).toMatch(/What changed since .* did not come: import again\.\n$/);
   });
 
   test('following waits for --pause before the next page, and ends at once when it is told to', async () => {
@@ -471,7 +471,7 @@ describe('pruning', () => {
     ]);
   });
 
-  test('pruning reads all once more when the crawl went on where another one had ended', async () => {
+  test('pruning reads all again when the crawl continued where another one had stopped', async () => {
     const { listing, query, ids, call } = await begin(25);
     await call();
     listing.intercept = refuseThird;
@@ -482,8 +482,8 @@ describe('pruning', () => {
     const resumed = await call(prune);
     expect(resumed).toMatchObject({ code: 0 });
     for (const sentence of [
-      'Nothing is removed, because the import went on where another one had ended.',
-      'did not come, so all is read once more.',
+      'Nothing is removed, because the import continued where another one had stopped.',
+      'did not come, so all is read again.',
       '1 outfit (24) did not come in two complete crawls, and will',
     ]) {
       expect(resumed.stdout).toContain(sentence);

@@ -190,7 +190,7 @@ describeOnce('--replace', () => {
     listing.intercept = () => false;
     const resumed = await runImport([listing.url, '--replace']);
     expect(resumed.code).toBe(0);
-    expect(resumed.stdout).toContain('so all is read once more.');
+    expect(resumed.stdout).toContain('so all is read again.');
     expect(resumed.stdout).toContain('does not have them: 10 outfits');
     expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 15 }]);
   });

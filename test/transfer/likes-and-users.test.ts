@@ -192,6 +192,26 @@ describe('beside outfits', () => {
     });
   });
 
+  // Without an end of the request, the page counts as failed after 30 s.
+  test('a live listing is not asked any more once what came cannot be saved', {
+    timeout: 20_000,
+  }, async () => {
+    const listing = await serveListing(
+      Array.from({ length: 2_000 }, (_, index) => makeUser(index + 20)) as never,
+    );
+    listing.pageSize = 1_000;
+    const left = new Promise<void>((resolve) => {
+      // It is asked for while the first one is saved, and never comes.
+      listing.intercept = ({ page }, response) =>
+        page === 2 && Boolean(response.on('close', resolve));
+    });
+    await withDatabase(environment, ({ pool }) =>
+      pool.query(`ALTER TABLE users ADD CHECK (id < 20)`),
+    );
+    expect(await runImport('--users', listing.url)).toMatchObject({ code: 2 });
+    await left;
+  });
+
   test('names and avatars of users follow a listing of users, round by round', async () => {
     const listing = await serveListing([makeUser(2), makeUser(9)] as never);
     const args = ['--users', listing.url, '--follow', '1s'];

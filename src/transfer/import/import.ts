@@ -215,7 +215,7 @@ class ImportRun extends Run<ResumedOptions> {
     return reasonAgainstRemoval({
       ending:
         (this.isInterrupted && 'the import was interrupted') ||
-        (this.options.resume && 'the import went on where another one had ended') ||
+        (this.options.resume && 'the import continued where another one had stopped') ||
         this.shortened ||
         (this.#unnamed > 0 && 'some records have no valid id') ||
         // One record must not stop it for good, but a source of another form has none that is valid.

@@ -17,7 +17,7 @@ export interface RunOutcome {
   readonly lines: readonly string[];
   /** Exit code. */
   readonly code: number;
-  /** Whether it went on where an interrupted run had ended. */
+  /** Whether it continued where an interrupted run had stopped. */
   readonly isResumed: boolean;
 }
 
@@ -66,8 +66,10 @@ export abstract class Run<Options extends RunOptions> {
     save: (batch: SourceBatch, begun: Begun) => Promise<void>,
   ): Promise<void> {
     const started = performance.now();
+    const reading = new AbortController();
     const batches = readSource({
       ...{ ...this.options, from },
+      signal: AbortSignal.any([this.options.signal, reading.signal]),
       notify: (sentence) => this.reporter.note(sentence),
       onShortened: (reason) => {
         this.shortened = reason;
@@ -93,6 +95,8 @@ export abstract class Run<Options extends RunOptions> {
       if (!signal.aborted || !isAbort || isDry) throw error;
       this.isInterrupted = true;
     } finally {
+      // After a failure to save, the next batch is still being read.
+      reading.abort();
       this.reporter.finish();
       this.#seconds = (performance.now() - started) / 1000;
     }
