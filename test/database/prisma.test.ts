@@ -272,14 +272,16 @@ test.each<[string, object | undefined, unknown, dependencies: string]>([
     'OutfitLike.findUnique',
     by({ outfitId_userId: { outfitId: 5, userId: 7 } }),
     null,
-    'outfit_likes 5,7',
+    'outfit_likes "5,7"',
   ],
   ['OutfitLike.findFirst', by({ userId: 7 }), null, 'outfit_likes'],
   ['IdempotencyKey.findUnique', by(key), null, 'idempotency_keys'],
 ])('%s(%j), which returns %j, depends on %s', (name, args, result, dependencies) => {
   const [model, operation = ''] = name.split('.');
   const { rows = {}, tables = [] } = dependenciesOf(model, operation, args, result) ?? {};
-  const keys = Object.entries(rows).map(([table, ids]) => [table, ...ids].join(' '));
+  const keys = Object.entries(rows).map(([table, ids]) =>
+    [table, ...[...ids].map((id) => JSON.stringify(id))].join(' '),
+  );
   expect([...keys, ...[...tables].toSorted()].join(', ')).toBe(dependencies);
 });
 
