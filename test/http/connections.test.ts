@@ -49,6 +49,15 @@ test.each([
   },
 );
 
+test('a request for another upgrade is answered in its turn, with a body in two packets', async () => {
+  const health = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n';
+  const upgrade = `POST /graphql HTTP/1.1\r\nHost: a\r\n${json}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n${query}`;
+  const parts = [health + upgrade.slice(0, -24), upgrade.slice(-24)];
+  const answer = await sendRaw(gateway.app, ...parts, health.replace('keep-alive', 'close'));
+  expect(answer).toMatch(/"ok"[\s\S]*"count":45[\s\S]*"ok"/);
+  expect(statusesIn(answer)).toEqual([200, 200, 200]);
+});
+
 test('a request for another upgrade is answered twenty times on one connection without a warning', async () => {
   const warnings = keepWarnings();
   const upgrade = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: %\r\nUpgrade: h2c\r\n\r\n';
