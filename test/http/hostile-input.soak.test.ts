@@ -5,6 +5,15 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import {
+  GraphQLError,
+  isObjectType,
+  parse,
+  TypeInfo,
+  validate,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { schema } from '../../src/graphql/schema.ts';
@@ -91,6 +100,7 @@ test('any input leaves the process alive, other clients answered, and log and me
   const handshake = Buffer.from(
     'GET /graphql HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n',
   );
+  let answered = 0;
   const batches: Readonly<Record<string, (dice: Dice) => Promise<unknown>>> = {
     requests: (all) =>
       Promise.all(
@@ -119,7 +129,9 @@ test('any input leaves the process alive, other clients answered, and log and me
             ...signedIn,
           };
           const sent = post(hostileOperation(schema, dice), headers);
-          expectNoFault(await Promise.race([sent, sleep(events.accept ? 1_000 : 25_000, '')]));
+          const answer = await Promise.race([sent, sleep(events.accept ? 1_000 : 25_000, '')]);
+          expectNoFault(answer);
+          if (answer.startsWith('HTTP/1.1 ')) answered += 1;
         }),
       ),
     messages: (all) =>
@@ -194,7 +206,7 @@ test('any input leaves the process alive, other clients answered, and log and me
   const end = performance.now() + seconds * 1000;
   let seed = firstSeed;
   const kinds = Object.keys(batches);
-  const least = kinds.length;
+  const least = 5 * kinds.length;
   for (; performance.now() < end || seed - firstSeed < least; seed += 1) {
     const kind = kinds[seed % kinds.length] ?? '';
     const context = `HOSTILE_SEED=${seed} (${kind}, from ${firstSeed} on)`;
@@ -226,9 +238,44 @@ test('any input leaves the process alive, other clients answered, and log and me
       throw new Error(`${context}: ${end}`, { cause: error });
     }
   }
+  // Of at least 40 that are sent; streams may be silent.
+  expect(answered).toBeGreaterThan(30);
   waits.sort((a, b) => a - b);
   const at = (share: number) => Math.round(waits[Math.floor(share * (waits.length - 1))] ?? 0);
   console.log(
-    `seeds ${firstSeed} to ${seed - 1}; the other client waited p50 ${at(0.5)}, p99 ${at(0.99)}, at most ${at(1)} ms, ${waits.length} times`,
+    `seeds ${firstSeed} to ${seed - 1}, ${answered} operations; the other client waited p50 ${at(0.5)}, p99 ${at(0.99)}, at most ${at(1)} ms, ${waits.length} times`,
   );
+});
+
+test('hostile operations ask every field that has arguments, as subscriptions, too, and with literals', () => {
+  const dice = new Dice(createRandom(1));
+  const queries = Array.from({ length: 400 }, () => hostileOperation(schema, dice).query);
+  const asked = new Set<string>();
+  const types = new TypeInfo(schema);
+  const Field = () => {
+    asked.add(`${types.getParentType()}.${types.getFieldDef()?.name}`);
+  };
+  let subscriptions = 0;
+  for (const query of queries) {
+    try {
+      const document = visit(parse(query), visitWithTypeInfo(types, { Field }));
+      const isSubscription = /^subscription \w+\(/.test(query);
+      if (isSubscription && validate(schema, document).length === 0) subscriptions += 1;
+    } catch (error) {
+      // Of broken words.
+      expect(error).toBeInstanceOf(GraphQLError);
+    }
+  }
+  const withArguments = Object.values(schema.getTypeMap())
+    .filter((type) => isObjectType(type))
+    .flatMap((type) =>
+      Object.values(type.getFields()).flatMap(({ name, args }) =>
+        args[0] ? [`${type}.${name}`] : [],
+      ),
+    )
+    .filter((field) => !field.startsWith('__'));
+  expect(withArguments.filter((field) => !asked.has(field))).toEqual([]);
+  expect(subscriptions).toBeGreaterThan(50);
+  expect(queries.filter((query) => query.length > 100_000).length).toBeGreaterThan(2);
+  expect(queries.filter((query) => /\b__proto__: /.test(query)).length).toBeGreaterThan(2);
 });

@@ -8,6 +8,7 @@ import {
   type GraphQLSchema,
   getNamedType,
   getNullableType,
+  isAbstractType,
   isEnumType,
   isInputObjectType,
   isLeafType,
@@ -80,7 +81,9 @@ class Writer {
   write(operation: OperationTypeNode): RandomDocument {
     const root = this.schema.getRootType(operation);
     if (!root) throw new Error(`The schema has no ${operation}.`);
-    const set = this.#selectionSet(root, 0);
+    // Of which a subscription has one, without a condition.
+    const isOne = operation === OperationTypeNode.SUBSCRIPTION;
+    const set = isOne ? `{ ${this.#field(root, 0)} }` : this.#selectionSet(root, 0);
     const declared = this.#variables.map(
       ({ name, type, isRequired, fallback }) =>
         `$${name}: ${type}${isRequired ? '!' : ''}${fallback ? ` = ${fallback}` : ''}`,
@@ -117,8 +120,13 @@ class Writer {
     this.#fieldsLeft -= 1;
     const named = getNamedType(field.type);
     const alias = this.#chance(0.2) ? `${this.#pick(['a', 'b', 'c'])}: ` : '';
-    const set = isObjectType(named) ? ` ${this.#selectionSet(named, depth + 1)}` : '';
-    return `${alias}${field.name}${this.#arguments(field.args)}${this.#condition()}${set}`;
+    let set = isObjectType(named) ? ` ${this.#selectionSet(named, depth + 1)}` : '';
+    if (isAbstractType(named)) {
+      const possible = this.#pick(this.schema.getPossibleTypes(named));
+      set = ` { __typename ... on ${possible.name} ${this.#selectionSet(possible, depth + 1)} }`;
+    }
+    const condition = type === this.schema.getSubscriptionType() ? '' : this.#condition();
+    return `${alias}${field.name}${this.#arguments(field.args)}${condition}${set}`;
   }
 
   #inlineFragment(type: GraphQLObjectType, depth: number): string {

@@ -6,7 +6,11 @@ import {
   isInputObjectType,
   isListType,
   isNonNullType,
+  Kind,
   OperationTypeNode,
+  parse,
+  print,
+  visit,
 } from 'graphql';
 import { createRandom, generateDocument } from '../graphql/random-documents.ts';
 
@@ -93,17 +97,45 @@ const ordinary = {
 };
 
 /** A GraphQL operation with one hostile value, at any argument or input field that the schema has. */
-export function hostileOperation(schema: GraphQLSchema, dice: Dice): object {
+export function hostileOperation(
+  schema: GraphQLSchema,
+  dice: Dice,
+): { query: string; variables: object } {
   const random = () => dice.below(2 ** 32) / 2 ** 32;
-  const root = dice.pick([OperationTypeNode.MUTATION, OperationTypeNode.QUERY]);
+  const root = dice.pick(Object.values(OperationTypeNode));
   const { text, types, variables } = generateDocument(schema, random, ordinary, root);
-  const [name = 'none', type] = dice.pick(Object.entries(types)) ?? [];
-  const hostile = { [name]: type ? hostileInput(type, dice) : anyValue(dice) };
+  // Most that are Boolean are those of conditions.
+  const names = Object.keys(types).filter(
+    (one) => `${types[one]}` !== 'Boolean' || dice.chance(0.1),
+  );
+  const name = dice.pick(names) ?? '';
+  const type = types[name];
+  if (!type) return hostileOperation(schema, dice);
+  const value = hostileInput(type, dice);
   const undeclared = dice.chance(0.1) ? { undeclared: anyValue(dice) } : {};
-  // Most fields of a query are those of a subscription, too, of which there may be one.
-  const asked = dice.chance(0.2) ? text.replace(/^query/, 'subscription') : text;
+  const isLiteral = dice.chance(0.2);
+  const asked = isLiteral ? replaceVariable(text, name, literal(value)) : text;
   const query = dice.chance(0.2) ? breakWords(asked, dice) : asked;
-  return { query, variables: { ...undeclared, ...variables[0], ...hostile } };
+  // Not as both: a body may have 1 MiB.
+  const given = isLiteral ? {} : { [name]: value };
+  return { query, variables: { ...undeclared, ...variables[0], ...given } };
+}
+
+/** A document with a literal in the place of one of its variables. */
+function replaceVariable(document: string, name: string, text: string): string {
+  const replaced = visit(parse(document), {
+    VariableDefinition: ({ variable }) => (variable.name.value === name ? null : undefined),
+    // Of the kind that is printed as it is.
+    Variable: (node) => (node.name.value === name ? { kind: Kind.ENUM, value: text } : undefined),
+  });
+  return print(replaced);
+}
+
+function literal(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(literal).join(' ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
+  const pairs = Object.entries(value).map(([name, inner]) => `${name}: ${literal(inner)}`);
+  return `{${pairs.join(' ')}}`;
 }
 
 /** Another word in up to five places of a document. */
