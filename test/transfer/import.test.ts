@@ -674,11 +674,11 @@ describeInSoak('a file', () => {
       expect(cutOff.errors()).toMatch(/The database failed: .*\.\n$/);
 
       const resumed = await runImport([source]);
-      expect(resumed.stderr).toContain('Going on');
+      expect(resumed.stderr).toContain('Continuing after');
       expect(resumed.stdout).toContain(`${formatNumber(many)} records read`);
       appendFileSync(source, toLines([makeRecord(70_000)]));
       const anew = await runImport([source]);
-      expect(anew.stderr).not.toContain('Going on');
+      expect(anew.stderr).not.toContain('Continuing');
       expect(anew.stdout).toContain(`${formatNumber(many + 1)} records read`);
       expect(await countSaved()).toBe(many + 1);
     });
