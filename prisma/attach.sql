@@ -319,16 +319,15 @@ BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     RETURN NULL;
   ELSIF NOT NEW.is_last THEN
-    IF coalesce(current_setting('outfit_gateway.noted', true), '') NOT IN (NEW.xid::text, NEW.xid || ' more') THEN
+    IF current_setting('outfit_gateway.noted', true) IS DISTINCT FROM NEW.xid::text THEN
       nothing := set_config('outfit_gateway.noted', NEW.xid::text, true);
       INSERT INTO attached_changes VALUES (NEW.xid, NEW.users, NEW.outfits, NEW.liked, NEW.likers, true);
-    ELSE
-      nothing := set_config('outfit_gateway.noted', NEW.xid || ' more', true);
     END IF;
     RETURN NULL;
   END IF;
-  -- Both ways, what was written here is carried over already.
-  IF current_setting('outfit_gateway.noted') = NEW.xid::text AND current_setting('outfit_gateway.carried', true) IS DISTINCT FROM NEW.xid::text THEN
+  -- A deferred trigger of the old service may have noted more since the first note.
+  IF NOT EXISTS (SELECT FROM attached_changes WHERE xid = NEW.xid AND (users, outfits, liked, likers) IS DISTINCT FROM (NEW.users, NEW.outfits, NEW.liked, NEW.likers))
+    AND current_setting('outfit_gateway.carried', true) IS DISTINCT FROM NEW.xid::text THEN
     DELETE FROM attached_changes WHERE xid = NEW.xid;
     nothing := attached_try(NEW.users, NEW.outfits, NEW.liked, NEW.likers);
   ELSE

@@ -140,6 +140,15 @@ describe('a transaction of the old service', () => {
       5,
       { title: 'Outfit 5!', private: true, likes: 20 },
     ],
+    [
+      'edits other rows in a deferred trigger of its own',
+      `CREATE TABLE shop.audit (outfit_id int);
+       CREATE FUNCTION shop.audited() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE shop.outfit SET quality = 5 WHERE id = NEW.outfit_id; RETURN NULL; END $$;
+       CREATE CONSTRAINT TRIGGER audited AFTER INSERT ON shop.audit DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION shop.audited();
+       UPDATE shop.outfit SET title = 'edited' WHERE id = 1; INSERT INTO shop.audit VALUES (2), (3)`,
+      3,
+      { quality: 5 },
+    ],
     ['truncates the likes', 'TRUNCATE shop.likes', 8, { likes: 0 }],
     ['truncates all', 'TRUNCATE shop.outfit, shop.person CASCADE', 8, undefined],
   ])('%s', async (_what, statements, id, expected) => {
