@@ -3,12 +3,18 @@ import { type ExecutionResult, GraphQLError } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
 import type { HttpError } from '../errors.ts';
 import type { Representable } from '../http/representation.ts';
-import type { Answer } from './plugins/answer-cache.ts';
 
 export const answerTypes = ['application/json', 'application/graphql-response+json'] as const;
 export type AnswerType = (typeof answerTypes)[number];
 /** The type of answers within events and messages. */
 export const eventType: AnswerType = 'application/graphql-response+json';
+
+export interface Answer {
+  /** Bytes, for the limit of the cache. */
+  readonly size: number;
+  /** Whether other callers may get it: neither an error nor specific to one viewer. */
+  readonly shareable: boolean;
+}
 
 /** The answer to an operation, or one of those of a live query. */
 export interface EncodedAnswer extends Answer, Representable {

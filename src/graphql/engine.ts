@@ -6,12 +6,13 @@ import type { Viewer } from '../admission/viewer.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { currentTask } from '../database/task.ts';
 import { HttpError } from '../errors.ts';
+import type { Answer } from './encoding.ts';
 import type { Operation } from './operations.ts';
-import { type Answer, isShared, type Reading } from './plugins/answer-cache.ts';
+import { isShared } from './plugins/answer-cache.ts';
 import { countSelections } from './plugins/compiled-queries.ts';
 import { parseWithin } from './plugins/document-limits.ts';
 import { failureOf, maskError } from './plugins/masked-errors.ts';
-import { type Execution, Run } from './run.ts';
+import { type Execution, type Reading, Run } from './run.ts';
 import { createPipeline, type PipelineOptions } from './yoga.ts';
 
 /** Observes the work for one operation, which sets what it finds out in `run`. */

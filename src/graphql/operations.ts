@@ -1,6 +1,7 @@
 // Parsed documents, and what is known of each of their operations.
 import {
   type DocumentNode,
+  type ExecutionResult,
   type FragmentDefinitionNode,
   getOperationAST,
   Kind,
@@ -10,7 +11,17 @@ import {
   visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { CompiledQuery } from './plugins/compiled-queries.ts';
+import type { Context } from './context.ts';
+
+/** A query that graphql-jit has compiled. */
+export interface CompiledQuery {
+  readonly run: (
+    context: Context,
+    variables: Record<string, unknown>,
+  ) => ExecutionResult | Promise<ExecutionResult>;
+  /** In memory. */
+  readonly bytes: number;
+}
 
 export interface Operation {
   readonly type: 'query' | 'mutation';

@@ -2,12 +2,11 @@
 import type { ExecutionResult } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { OperationCaller } from '../admission/admission.ts';
-import type { Encoding } from './encoding.ts';
+import type { Dependencies } from '../database/changes/change-log.ts';
+import type { DatabaseState } from '../database/changes/snapshots.ts';
+import type { Answer, Encoding } from './encoding.ts';
 import type { LiveStream } from './live/live-stream.ts';
 import type { Operation } from './operations.ts';
-import type { Answer, Executed, Found, Reading } from './plugins/answer-cache.ts';
-import type { Cost } from './plugins/cost.ts';
-import type { DocumentReference } from './plugins/stored-documents.ts';
 
 /** An operation with its variables. */
 export interface Execution<Value extends Answer> extends Encoding<Value> {
@@ -26,6 +25,45 @@ export interface OperationContext {
 }
 
 export type OperationPlugin = Plugin<OperationContext, OperationContext>;
+
+/** How a request refers to its document: by `query`, `name`, or both. */
+export interface DocumentReference {
+  readonly query: string | undefined;
+  /** An id or a hash; `isAutomatic` (APQ): the client sends the text when the hash is unknown. */
+  readonly name: { readonly id: string; readonly isAutomatic: boolean } | undefined;
+}
+
+/** What an operation can give at most, for limits and for taking turns. */
+export interface Cost {
+  readonly objects: number;
+  /** Fields of all these objects. */
+  readonly fields: number;
+  /** Cost of the filters of lists for the database, by `weighFilter`: once for each field of the document. */
+  readonly weight: number;
+}
+
+/** An answer with its cache dependencies. */
+export interface Reading<Value extends Answer> {
+  readonly answer: Value;
+  /** Undefined: every commit invalidates it. */
+  readonly dependencies: Dependencies | undefined;
+  /** Whether reading it took the lane of expensive statements. */
+  readonly isExpensive: boolean;
+  /** For the metrics and the log. */
+  readonly operationName: string | undefined;
+  readonly cost: Cost | undefined;
+}
+
+/** What was read just now: its result is not kept, as the answer has its bytes. */
+export interface Executed<Value extends Answer> extends Reading<Value> {
+  readonly result: ExecutionResult;
+}
+
+/** What the answer cache has: an answer, and the state of the database if it was taken to look. */
+export interface Found<Value extends Answer> {
+  readonly reading?: Reading<Value>;
+  readonly state?: DatabaseState | undefined;
+}
 
 export class Run {
   /** Opens the answers of a live query; undefined: whoever sends it takes one answer. */

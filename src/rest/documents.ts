@@ -4,8 +4,8 @@ import { type ExecutionResult, type GraphQLSchema, getOperationAST } from 'graph
 import { LRUCache } from 'lru-cache';
 import type { OperationCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
+import type { Answer } from '../graphql/encoding.ts';
 import type { Engine } from '../graphql/engine.ts';
-import type { Answer } from '../graphql/plugins/answer-cache.ts';
 import { rawQuery } from '../http/headers.ts';
 import { encodeJson } from '../http/json.ts';
 import { entityTag, type Representable } from '../http/representation.ts';

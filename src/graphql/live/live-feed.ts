@@ -5,8 +5,7 @@ import { type ChangeLog, type Dependencies, sizeOf } from '../../database/change
 import { HttpError } from '../../errors.ts';
 import type { EncodedAnswer } from '../encoding.ts';
 import type { Operation } from '../operations.ts';
-import type { Reading } from '../plugins/answer-cache.ts';
-import type { Execution } from '../run.ts';
+import type { Execution, Reading } from '../run.ts';
 
 export interface LiveExecution extends Omit<Execution<EncodedAnswer>, 'operation'> {
   readonly operation: () => Operation;

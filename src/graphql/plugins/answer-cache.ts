@@ -4,15 +4,15 @@ import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { GuardWrite } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
-import { type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
+import { sizeOf } from '../../database/changes/change-log.ts';
 import type { DatabaseState, StateSource } from '../../database/changes/snapshots.ts';
 import type { ReadAt } from '../../database/standby/replicas.ts';
 import { type Caller, currentTask, type SharedTask, type StartTask } from '../../database/task.ts';
 import { HttpError } from '../../errors.ts';
 import type { Context, ContextFactory } from '../context.ts';
+import type { Answer } from '../encoding.ts';
 import type { Operation, Operations } from '../operations.ts';
-import type { OperationPlugin, Run } from '../run.ts';
-import type { Cost } from './cost.ts';
+import type { Executed, Found, OperationPlugin, Reading, Run } from '../run.ts';
 
 export interface AnswerCacheOptions {
   readonly cache: AnswerCache;
@@ -141,30 +141,6 @@ class Reader {
   }
 }
 
-export interface Answer {
-  /** Bytes, for the limit of the cache. */
-  readonly size: number;
-  /** Whether other callers may get it: neither an error nor specific to one viewer. */
-  readonly shareable: boolean;
-}
-
-/** An answer with its cache dependencies. */
-export interface Reading<Value extends Answer> {
-  readonly answer: Value;
-  /** Undefined: every commit invalidates it. */
-  readonly dependencies: Dependencies | undefined;
-  /** Whether reading it took the lane of expensive statements. */
-  readonly isExpensive: boolean;
-  /** For the metrics and the log. */
-  readonly operationName: string | undefined;
-  readonly cost: Cost | undefined;
-}
-
-/** What was read just now: its result is not kept, as the answer has its bytes. */
-export interface Executed<Value extends Answer> extends Reading<Value> {
-  readonly result: ExecutionResult;
-}
-
 interface Entry {
   readonly reading: Reading<Answer>;
   /** The latest version of the database at which it was valid. */
@@ -173,11 +149,6 @@ interface Entry {
 
 /** Outcome of a lookup; `shared`: coalesced with the read of another caller. */
 type Lookup = 'hit' | 'miss' | 'shared';
-
-export interface Found<Value extends Answer> {
-  readonly reading?: Reading<Value>;
-  readonly state?: DatabaseState | undefined;
-}
 
 /** Reads an answer at this state of the database or a later one; undefined: the state is unknown. */
 type Read<Value extends Answer> = (state: DatabaseState | undefined) => Promise<Executed<Value>>;

@@ -27,7 +27,7 @@ import { collectSubfields } from 'graphql/execution/collectFields.js';
 import type { Config } from '../../config/config.ts';
 import { exceeded, invalidArgument, overLimit } from '../errors.ts';
 import { fragmentsOf, type Operation, type Operations } from '../operations.ts';
-import type { OperationPlugin } from '../run.ts';
+import type { Cost, OperationPlugin } from '../run.ts';
 import { type DocumentConfig, errorOptionsOf, maxText } from './document-limits.ts';
 
 const limits = {
@@ -132,15 +132,6 @@ export function findExcessOf(
     else if (isListType(least)) variables[name] = [];
   }
   return findExcess(config, countCost(schema, config, operation, variables));
-}
-
-/** What an operation can give at most, for limits and for taking turns. */
-export interface Cost {
-  readonly objects: number;
-  /** Fields of all these objects. */
-  readonly fields: number;
-  /** Cost of the filters of lists for the database, by `weighFilter`: once for each field of the document. */
-  readonly weight: number;
 }
 
 /** `extensions.countItems` of a field: maximum number of its items. Default: one object or value. */

@@ -9,7 +9,7 @@ import {
   documentNotTrusted,
   persistedQueryNotFound,
 } from '../errors.ts';
-import type { OperationContext, OperationPlugin } from '../run.ts';
+import type { DocumentReference, OperationContext, OperationPlugin } from '../run.ts';
 
 /** Characters of an id or a hash of a document. */
 const maxIdLength = 1_000;
@@ -75,13 +75,6 @@ const upTo = `of at most ${maxIdLength} characters`;
 
 function isId(value: unknown): value is string {
   return typeof value === 'string' && value.length <= maxIdLength;
-}
-
-/** How a request refers to its document: by `query`, `name`, or both. */
-export interface DocumentReference {
-  readonly query: string | undefined;
-  /** An id or a hash; `isAutomatic` (APQ): the client sends the text when the hash is unknown. */
-  readonly name: { readonly id: string; readonly isAutomatic: boolean } | undefined;
 }
 
 export type TrustedDocuments = ReadonlyMap<string, string>;

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { ComponentChildren, VNode } from 'preact';
 import { renderToString } from 'preact-render-to-string';
-import type { GuardWrite } from '../../admission/admission.ts';
 import { type Config, canSignIn, type IdentityConfig } from '../../config/config.ts';
 import { version } from '../../config/package.ts';
 import { messageOf } from '../../errors.ts';
@@ -138,7 +137,7 @@ export function linksOf(
 }
 
 /** Who writes depends on attached tables, too, which come and go while a gateway runs. */
-export function writingOf(config: PagesConfig, guardWrite: GuardWrite): string {
+export function writingOf(config: PagesConfig, guardWrite: RestOptions['guardWrite']): string {
   try {
     guardWrite();
   } catch (error) {
