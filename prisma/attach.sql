@@ -321,7 +321,12 @@ BEGIN
   ELSIF NOT NEW.is_last THEN
     IF current_setting('outfit_gateway.noted', true) IS DISTINCT FROM NEW.xid::text THEN
       nothing := set_config('outfit_gateway.noted', NEW.xid::text, true);
-      INSERT INTO attached_changes VALUES (NEW.xid, NEW.users, NEW.outfits, NEW.liked, NEW.likers, true);
+      IF current_setting('outfit_gateway.carried', true) IS DISTINCT FROM NEW.xid::text THEN
+        INSERT INTO attached_changes VALUES (NEW.xid, NEW.users, NEW.outfits, NEW.liked, NEW.likers, true);
+      ELSE
+        -- Both ways, what was written here is carried over already: what is still noted is the rest.
+        INSERT INTO attached_changes (is_last) VALUES (true);
+      END IF;
     END IF;
     RETURN NULL;
   END IF;

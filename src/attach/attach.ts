@@ -45,7 +45,7 @@ export async function installScripts(
   mapping: Mapping,
   { install, hasNumber }: Statements,
 ): Promise<string[]> {
-  const tables = await findReadColumns(pool, mapping);
+  const tables = await briefly(pool, 'An old table', (client) => findReadColumns(client, mapping));
   const here = [
     `${ownPath};`,
     install,
@@ -88,13 +88,20 @@ function triggerScript(table: WatchedTable, nth: number): string {
   return [...create, ...modes].join('\n');
 }
 
-/** Runs a script in one transaction; while a lock is not free, tries again. @throws OperatorError */
-async function runScript(pool: pg.Pool, script: string, what: string): Promise<void> {
+const runScript = (pool: pg.Pool, script: string, what: string) =>
+  briefly(pool, what, (client) => client.query(script));
+
+/** Works in one transaction; while a lock is not free, tries again. @throws OperatorError */
+async function briefly<Result>(
+  pool: pg.Pool,
+  what: string,
+  work: (client: pg.PoolClient) => Promise<Result>,
+): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await inTransaction(pool, async (client) => {
         await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`);
-        await client.query(script);
+        return work(client);
       });
     } catch (error) {
       if (sqlStateOf(error) !== lockNotAvailable) throw error;
@@ -127,11 +134,11 @@ export async function attach(
   const statements = await makeStatements(pool, mapping);
   await refuseLargeIds(pool, statements);
   if (!options.prune) await refuseRemoval(pool, statements);
+  const [here = '', ...there] = await installScripts(pool, mapping, statements);
   const stored = await attachedMapping(pool);
   const watched = (one: Mapping) => JSON.stringify(watchedTables(one));
   // With the same tables, they are followed meanwhile.
   if (stored && watched(stored) !== watched(mapping)) await dropNotes(pool);
-  const [here = '', ...there] = await installScripts(pool, mapping, statements);
   await runScript(pool, here, 'A table of this gateway');
   for (const [nth, script] of there.entries()) {
     await runScript(pool, script, statements.tables[nth]?.name ?? '');
@@ -182,6 +189,7 @@ async function copy(
     );
     const [{ total } = { total: 0 }] = estimates;
     let [last, copied, applied, size] = [Number.MIN_SAFE_INTEGER, 0, 0, 100];
+    let hasEnded = false;
     let taken: Promise<number[]> = Promise.resolve([]);
     const take = async () => {
       const { rows: batch } = await pool.query<{ id: number }>(
@@ -193,7 +201,7 @@ async function copy(
       return ids;
     };
     const work = async () => {
-      for (;;) {
+      while (!hasEnded) {
         signal.throwIfAborted();
         taken = taken.then(take);
         const ids = await taken;
@@ -209,7 +217,15 @@ async function copy(
         await applyPendingChanges(pool);
       }
     };
-    await Promise.all(Array.from({ length: copiers }, work));
+    // Where one ends or fails, the others do after their batch.
+    const end = () => {
+      hasEnded = true;
+    };
+    const ended = await Promise.allSettled(
+      Array.from({ length: copiers }, () => work().finally(end)),
+    );
+    const failed = ended.find((one) => one.status === 'rejected');
+    if (failed) throw failed.reason;
   }
 }
 

@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { ConfigError } from '../config/config.ts';
 import { packageFolder } from '../config/package.ts';
-import { inTransaction } from '../database/transaction.ts';
 import { messageOf } from '../errors.ts';
 import { carriedRows, type Kind, numberOfLikes, writtenColumns } from './columns.ts';
 import type { Mapping } from './mapping.ts';
@@ -135,26 +134,32 @@ function fill(rows: Statements['rows'], hasNumber: boolean): string {
 
 /**
  * The watched tables, with the columns that are read, as a view of the SELECT depends on them: where it reads whole rows, views
- * or functions, all may matter. Only of tables whose ids are unique: an update is compared row by row.
+ * or functions, all may matter. Only of tables whose ids are unique: an update is compared row by row. Nothing is left of the
+ * view, in the transaction of the caller.
  */
-export function findReadColumns(pool: pg.Pool, mapping: Mapping): Promise<WatchedTable[]> {
+export async function findReadColumns(
+  client: pg.PoolClient,
+  mapping: Mapping,
+): Promise<WatchedTable[]> {
   const selects = selectsOf(mapping);
-  return inTransaction(pool, async (client) => {
-    const tables: WatchedTable[] = [];
-    for (const { name, notes } of watchedTables(mapping)) {
-      const found: Note[] = [];
-      for (const note of notes) {
-        await client.query(`CREATE VIEW attached_view AS ${selects[note.kind]}`);
-        const { rows } = await client.query<{ read: string[] }>(readColumns, [name, note.ids]);
-        await client.query('DROP VIEW attached_view');
-        found.push({ ...note, ...rows[0] });
-      }
-      tables.push({ name, notes: found });
+  const tables: WatchedTable[] = [];
+  for (const { name, notes } of watchedTables(mapping)) {
+    const found: Note[] = [];
+    for (const note of notes) {
+      // In a subquery, two columns may have one name.
+      await client.query(
+        `SAVEPOINT before; CREATE VIEW attached_view AS SELECT 1 AS one FROM (${selects[note.kind]}\n) s`,
+      );
+      const { rows } = await client.query<{ read: string[] }>(readColumns, [name, note.ids]);
+      await client.query('ROLLBACK TO before');
+      found.push({ ...note, ...rows[0] });
     }
-    return tables;
-  });
+    tables.push({ name, notes: found });
+  }
+  return tables;
 }
 
+/** Virtual columns have no value in what a trigger sees. */
 const readColumns = `
   SELECT array_agg(DISTINCT attname::text) AS read
   FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
@@ -164,15 +169,15 @@ const readColumns = `
       SELECT FROM pg_depend o LEFT JOIN pg_class c ON c.oid = o.refobjid AND o.refclassid = 'pg_class'::regclass
       WHERE o.classid = 'pg_rewrite'::regclass AND o.objid = r.oid AND (o.refclassid = 'pg_proc'::regclass OR relkind NOT IN ('r', 'p') AND relname <> 'attached_view'))
     AND EXISTS (
-      SELECT FROM pg_index WHERE indrelid = refobjid AND indisunique AND indisvalid AND indpred IS NULL
+      SELECT FROM pg_index WHERE indrelid = refobjid AND indisunique AND indisvalid AND indimmediate AND indpred IS NULL AND indexprs IS NULL
         AND ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = indrelid AND attnum = ANY (indkey[0:indnkeyatts - 1])) <@ $2::text[])
-  HAVING count(*) > 0`;
+  HAVING count(*) > 0 AND NOT bool_or(attgenerated = 'v')`;
 
 /** Name of the function that notes the changes of the nth watched table. */
 const noteFunction = (nth: number) => `attached_note_${nth}`;
 
-/** The schema of the gateway has another name than when it was attached. */
-const findSchema = `IF to_regclass('attached_changes') IS NULL THEN
+/** The schema of the gateway has another name than when it was attached. A temporary table of this name is the caller's. */
+const findSchema = `IF to_regclass('attached_changes') IS NULL OR to_regclass('pg_temp.attached_changes') IS NOT NULL THEN
     PERFORM set_config('search_path', (SELECT quote_ident(nspname) FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid JOIN pg_namespace n ON n.oid = pronamespace
       WHERE tgrelid = TG_RELID AND tgname = TG_NAME) || ', pg_temp', true);
   END IF;`;
@@ -219,7 +224,7 @@ function readIds({ kind, ids, read }: Note, event: 'DELETE' | 'INSERT' | 'UPDATE
       : [kind, 'array_agg(id)', 'id'];
   let from = `SELECT ${list(ids)} FROM ${event === 'DELETE' ? 'removed' : 'added'}`;
   if (event === 'UPDATE' && read) {
-    from = `SELECT ${list(ids)} FROM (SELECT ${list(read)} FROM removed) o FULL JOIN (SELECT ${list(read)} FROM added) n USING (${list(ids)}) WHERE (o *<> n) IS NOT FALSE`;
+    from = `SELECT ${list(ids)} FROM (SELECT ${list(read)} FROM removed) o FULL JOIN (SELECT ${list(read)} FROM added) n USING (${list(ids)}) WHERE (o.* *<> n.*) IS NOT FALSE`;
   } else if (event === 'UPDATE') {
     from += ` UNION SELECT ${list(ids)} FROM removed`;
   }

@@ -1,7 +1,9 @@
 // The tables of an old service, attached one way: what its transactions change is here when they commit.
-import type pg from 'pg';
+import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { attach as copyAll } from '../../src/attach/attach.ts';
 import { retryProblems } from '../../src/attach/attachment.ts';
+import { readMapping } from '../../src/attach/mapping.ts';
 import * as attachCommand from '../../src/commands/attach.ts';
 import * as countsCommand from '../../src/commands/counts.ts';
 import * as detachCommand from '../../src/commands/detach.ts';
@@ -393,8 +395,13 @@ describe('the command', () => {
 
   test('the command prints what it runs, and runs nothing', async () => {
     const { old, environment } = await makeOldTables();
+    await old.query(`CREATE TABLE public.ddl (tag text);
+      CREATE FUNCTION public.log_ddl() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.ddl VALUES (tg_tag); END $$;
+      CREATE EVENT TRIGGER log_ddl ON ddl_command_end EXECUTE FUNCTION public.log_ddl()`);
     const { code, stdout } = await attach(environment, mapping, '--print');
     expect(code).toBe(0);
+    expect((await old.query('SELECT tag FROM public.ddl')).rows).toEqual([]);
+    await old.query('DROP EVENT TRIGGER log_ddl');
     expect([await objectsOf(old, 'shop'), await objectsOf(old, 'gateway')]).toEqual([[], []]);
     await old.query(`SET search_path = gateway; ${stdout}; RESET search_path`);
     const printed = [await objectsOf(old, 'shop'), await objectsOf(old, 'gateway')];
@@ -416,6 +423,80 @@ describe('the command', () => {
     }
     await old.query('COMMIT');
     expect((await running).stdout).toMatch(/Both sides are equal\.\n$/);
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('the command leaves what is attached when another mapping cannot be', async () => {
+    const { old, environment, outfit } = await attached();
+    await old.query('CREATE VIEW gateway.attached_view AS SELECT 1');
+    const changes = { ...mapping.outfits.changes, 'shop.comment': 'outfit_id' };
+    const other = { ...mapping, outfits: { ...mapping.outfits, changes } };
+    expect(await attach(environment, other)).toMatchObject({ code: 2 });
+    await old.query("UPDATE shop.outfit SET title = 'followed' WHERE id = 8");
+    expect(await outfit(8)).toMatchObject({ title: 'followed' });
+  });
+
+  test('a batch of the first copy that fails ends the others, before the copy does', async () => {
+    const { old, url } = await makeOldTables();
+    await old.query(`INSERT INTO shop.outfit (id, person_id) SELECT 1000 + n, 1 FROM generate_series(1, 20000) n;
+      INSERT INTO shop.picture SELECT id, 'p' FROM shop.outfit WHERE id > 1000;
+      ALTER TABLE gateway.outfits ADD CHECK (id <> 5)`);
+    const pool = new pg.Pool({ connectionString: url, options: '-c search_path=gateway' });
+    onTestFinished(() => pool.end());
+    const progress = { onCopied() {}, onMended() {} };
+    const signal = new AbortController().signal;
+    const failing = copyAll(pool, readMapping(fileOf(mapping)), {
+      signal,
+      prune: false,
+      ...progress,
+    });
+    await expect(failing).rejects.toThrow('violates check constraint');
+    expect(pool.idleCount).toBe(pool.totalCount);
+    const { rows } = await old.query('SELECT count(*)::int AS copied FROM gateway.outfits');
+    expect(rows[0].copied).toBeLessThan(1_000);
+  });
+
+  /** Changes of the tables, a mapping, and how many notes a statement makes. */
+  const unread = 'UPDATE shop.likes SET note = 1';
+  const withUsers = (select: string) => ({ ...mapping, users: { ...mapping.users, select } });
+  test.each<[string, string, unknown, string, number]>([
+    ['of a column that is not read makes no note', '', mapping, unread, 0],
+    [
+      'of such a column is noted where only expressions are unique',
+      'ALTER TABLE shop.likes DROP CONSTRAINT likes_pkey; CREATE UNIQUE INDEX ON shop.likes ((outfit_id * 100 + person_id))',
+      mapping,
+      unread,
+      1,
+    ],
+    [
+      'of such a column is noted where ids are unique only at COMMIT',
+      'ALTER TABLE shop.likes DROP CONSTRAINT likes_pkey, ADD PRIMARY KEY (outfit_id, person_id) DEFERRABLE',
+      mapping,
+      unread,
+      1,
+    ],
+    [
+      'of a column that is not read makes no note where the mapping names two columns alike',
+      '',
+      withUsers('SELECT id, username, 1 AS x, 2 AS x FROM shop.person'),
+      'UPDATE shop.person SET last_login = now()',
+      0,
+    ],
+    [
+      'of columns of any name is noted',
+      'ALTER TABLE shop.person ADD o text, ADD n text, ADD removed text',
+      withUsers('SELECT id, username, concat(o, n, removed) AS first_name FROM shop.person'),
+      "UPDATE shop.person SET o = 'new', n = 'er'",
+      1,
+    ],
+  ])('an update %s', async (_what, change, given, statement, notes) => {
+    const { old, environment } = await makeOldTables();
+    await old.query(`ALTER TABLE shop.likes ADD note int; ${change}`);
+    expect(await attach(environment, given)).toEqual(equal);
+    await old.query(`BEGIN; ${statement}`);
+    const { rows } = await old.query('SELECT FROM gateway.attached_changes');
+    expect(rows).toHaveLength(notes);
+    await old.query('COMMIT');
     expect(await check(environment)).toEqual(equal);
   });
 
@@ -541,8 +622,13 @@ test('a renamed schema of the gateway fails nothing in the old service, and is f
     DELETE FROM shop.outfit WHERE id = 9`);
   const again = await connectTo(url);
   onTestFinished(() => again.end());
+  // A temporary table of a caller is not taken for the one here.
+  await again.query(
+    'CREATE TEMPORARY TABLE attached_changes (LIKE renamed.attached_changes INCLUDING ALL)',
+  );
   await again.query("INSERT INTO shop.person (id, username) VALUES (70, 'x')");
   await again.query('UPDATE shop.outfit SET person_id = 70 WHERE id = 10; TRUNCATE shop.comment');
+  expect((await again.query('TABLE pg_temp.attached_changes')).rows).toEqual([]);
   const renamed = { ...environment, DATABASE_URL: `${url}?schema=renamed` };
   expect(await callCommand(countsCommand, ['rebuild'], renamed)).toMatchObject({ code: 0 });
   await old.query("UPDATE shop.outfit SET title = 'followed' WHERE id = 11");

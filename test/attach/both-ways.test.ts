@@ -120,6 +120,18 @@ describe('a mutation', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
+  test('a write here is carried over once, and what the old service writes after it in the transaction, too', async () => {
+    const { old, environment } = await attached();
+    await old.query(`SET search_path = gateway; SET track_functions = 'all';
+      BEGIN; SELECT save_like(100, 15); SET CONSTRAINTS ALL IMMEDIATE`);
+    const calls = `SELECT calls::int FROM pg_stat_xact_user_functions WHERE funcname = 'attached_save_likes'`;
+    expect((await old.query(calls)).rows).toEqual([{ calls: 1 }]);
+    await old.query(`COMMIT; BEGIN; SELECT save_like(101, 15); UPDATE shop.outfit SET title = 'both' WHERE id = 102; COMMIT;
+      BEGIN; UPDATE shop.outfit SET title = 'both' WHERE id = 103; SELECT save_like(103, 15); COMMIT; RESET search_path`);
+    expect(await rowOf(old, 102)).toMatchObject({ title: 'both' });
+    expect(await check(environment)).toEqual(equal);
+  });
+
   test('a mutation of a user that the old service does not have is refused, with an error that comes at COMMIT', async () => {
     const { environment } = await attached();
     const ask = await openFor(environment);
