@@ -117,7 +117,16 @@ class Stop implements StopSignal {
     if (this.aborted) return;
     this.aborted = true;
     this.reason = reason;
-    for (const listener of this.#listeners) listener();
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch (error) {
+        // As an AbortSignal does: the others hear too, and the error is uncaught.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
     this.#listeners.clear();
   }
 

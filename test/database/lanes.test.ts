@@ -4,14 +4,14 @@ import { expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { ConcurrencyLimit } from '../../src/admission/concurrency-limit.ts';
 import { Lane } from '../../src/database/connection/lane.ts';
-import { SharedTask } from '../../src/database/task.ts';
+import { SharedTask, type TaskScope } from '../../src/database/task.ts';
 import { LiveFeed, type Subscriber } from '../../src/graphql/live/live-feed.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { openForTest, outfitId, type TestGateway, useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { keepWarnings } from '../support/this-process.ts';
+import { keepWarnings, takeUncaught } from '../support/this-process.ts';
 
 const rows = [...generateOutfits({ outfits: 60, users: 9 })];
 
@@ -306,6 +306,22 @@ test('a task that has ended keeps the connection of a statement that ends by its
   pool.once('acquire', () => setImmediate(() => leaving.abort()));
   await expect(task.wait(leaving)).rejects.toThrow('stopped');
   expect(await read()).toBe(pid);
+});
+
+test('a listener that fails at the end of a task changes no result, and the others hear', async () => {
+  const uncaught = takeUncaught();
+  const heard: string[] = [];
+  const listen = async ({ signal }: TaskScope) => {
+    signal.addEventListener('abort', () => {
+      throw new Error('deaf');
+    });
+    signal.addEventListener('abort', () => heard.push('other'));
+    return 'result';
+  };
+  const task = new SharedTask(1000, listen, 'a');
+  expect(await task.wait(new AbortController())).toBe('result');
+  expect(heard).toEqual(['other']);
+  expect(uncaught).toEqual([new Error('deaf')]);
 });
 
 /** Where each count of a list takes a while. */

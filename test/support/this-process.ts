@@ -22,3 +22,16 @@ export function keepWarnings(): Error[] {
   onTestFinished(() => void process.off('warning', keep));
   return warnings;
 }
+
+/** The uncaught errors of the running test, which fail it no more. */
+export function takeUncaught(): unknown[] {
+  const errors: unknown[] = [];
+  const others = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', (error) => errors.push(error));
+  onTestFinished(() => {
+    process.removeAllListeners('uncaughtException');
+    for (const listener of others) process.on('uncaughtException', listener);
+  });
+  return errors;
+}
