@@ -332,61 +332,78 @@ export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statem
   const range = users ? undefined : rangeOf(filter);
   const isRange = range?.field === ordering.field;
   const reading = from === 'start' ? ordering : reverse(ordering);
-  const { low, high } = boundsOf(request, isRange ? range : undefined);
-  const bounds = { low: low.value, lowId: low.id, high: high.value, highId: high.id, size: limit };
+  const bounds = boundsOf(request, isRange ? range : undefined);
+  const { low = lowest, high = highest } = bounds;
+  const values = { low: low.value, lowId: low.id, high: high.value, highId: high.id, size: limit };
   if (Object.keys(filter).length === 0 || isRange) {
     const text = users
-      ? userWalk(reading, rangeLimit(limit), users)
-      : walk(reading, rangeLimit(limit));
-    return prepare(scope, text, bounds);
+      ? userWalk(reading, rangeLimit(limit), bounds, users)
+      : walk(reading, rangeLimit(limit), bounds);
+    return prepare(scope, text, values);
   }
   if (isSelective(filter) && (!users || filter.liked))
-    return prepare(scope, filteredRange(reading, users), bounds);
-  const statement = prepare(scope, filteredWalk(reading, rangeLimit(limit), users), bounds);
+    return prepare(scope, filteredRange(reading, users), values);
+  const statement = prepare(scope, filteredWalk(reading, rangeLimit(limit), users), values);
   // A walk stops as soon as the page is full, so it gets a trial.
   return statement.access === 'scan' ? { ...statement, access: 'unbounded' } : statement;
 }
 
-/** The lowest and the highest key of a keyset page, within a range of the field. */
+const lowest: SortKey = { value: int8.min, id: int4.min };
+const highest: SortKey = { value: int8.max, id: int4.max };
+
+/** The lowest and the highest key of a keyset page; undefined: the end of the list. */
+interface Bounds {
+  readonly low: SortKey | undefined;
+  readonly high: SortKey | undefined;
+}
+
+/** Of a keyset page, within a range of the field. */
 function boundsOf(
   { ordering, after, before, isClosed }: KeysetPageRequest,
   range?: { readonly from?: bigint | undefined; readonly below?: bigint | undefined },
-): { readonly low: SortKey; readonly high: SortKey } {
+): Bounds {
   const [above, under] = ordering.direction === 'asc' ? [after, before] : [before, after];
   const step = isClosed ? 0 : 1;
   const lows = [
-    { value: int8.min, id: int4.min },
     ...(above ? [{ value: above.value, id: above.id + step }] : []),
     ...(range?.from === undefined ? [] : [{ value: range.from, id: int4.min }]),
   ];
   const highs = [
-    { value: int8.max, id: int4.max },
     ...(under ? [{ value: under.value, id: under.id - step }] : []),
     ...(range?.below === undefined ? [] : [{ value: range.below, id: int4.min - 1 }]),
   ];
-  return {
-    low: lows.reduce((a, b) => (compareKeys(a, b) < 0 ? b : a)),
-    high: highs.reduce((a, b) => (compareKeys(a, b) < 0 ? a : b)),
-  };
+  return { low: lows.sort(compareKeys).at(-1), high: highs.sort(compareKeys)[0] };
+}
+
+/**
+ * The conditions of a walk. None for an end of the list: a plan for any values counts on few rows within bounds, however wide,
+ * and would read and sort all outfits of a user.
+ */
+function isBetween({ low, high }: Bounds, value: string): string {
+  return [
+    ...(low ? [`AND (s.${value}, s.id) >= (:low::bigint, :lowId::bigint)`] : []),
+    ...(high ? [`AND (s.${value}, s.id) <= (:high::bigint, :highId::bigint)`] : []),
+  ].join(' ');
 }
 
 /** The first outfits between two keys: at most `limit` of each index range, merged. See `firstPage`. */
-function walk(ordering: Ordering, limit: number): string {
+function walk(ordering: Ordering, limit: number, bounds: Bounds): string {
   const { table, value, direction, before, after, row } = namesOf(ordering);
+  const isWithin = isBetween(bounds, value);
   return `
     SELECT ${rowColumns}
     FROM ${before} (
       SELECT * FROM (
         (SELECT s.* FROM ${table} s
-         WHERE NOT s.private AND (s.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (s.${value}, s.id) <= (:high::bigint, :highId::bigint)
+         WHERE NOT s.private ${isWithin}
          ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
         UNION ALL
         (SELECT s.* FROM ${table} s
-         WHERE s.private AND :all::boolean AND (s.${value}, s.id) >= (:low, :lowId) AND (s.${value}, s.id) <= (:high, :highId)
+         WHERE s.private AND :all::boolean ${isWithin}
          ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
         UNION ALL
         (SELECT s.* FROM ${table} s
-         WHERE s.user_id = :viewer::int AND s.private AND (s.${value}, s.id) >= (:low, :lowId) AND (s.${value}, s.id) <= (:high, :highId)
+         WHERE s.user_id = :viewer::int AND s.private ${isWithin}
          ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
       ) s
       ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT :size::int
@@ -396,19 +413,25 @@ function walk(ordering: Ordering, limit: number): string {
 }
 
 /** The same of each user. */
-function userWalk(ordering: Ordering, limit: number, users: readonly number[]): string {
+function userWalk(
+  ordering: Ordering,
+  limit: number,
+  bounds: Bounds,
+  users: readonly number[],
+): string {
   const { table, value, direction, before, after, row } = namesOf(ordering);
+  const isWithin = isBetween(bounds, value);
   return `
     SELECT ${rowColumns}
     FROM ${ownersIn(users)}
     CROSS JOIN ${before} (
       SELECT * FROM (
         (SELECT s.* FROM ${table} s
-         WHERE s.user_id = owner.id AND NOT s.private AND (s.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (s.${value}, s.id) <= (:high::bigint, :highId::bigint)
+         WHERE s.user_id = owner.id AND NOT s.private ${isWithin}
          ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
         UNION ALL
         (SELECT s.* FROM ${table} s
-         WHERE s.user_id = owner.id AND s.private AND (:all::boolean OR owner.id = :viewer::int) AND (s.${value}, s.id) >= (:low, :lowId) AND (s.${value}, s.id) <= (:high, :highId)
+         WHERE s.user_id = owner.id AND s.private AND (:all::boolean OR owner.id = :viewer::int) ${isWithin}
          ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
       ) s
       ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT :size::int
