@@ -331,7 +331,7 @@ BEGIN
     RETURN NULL;
   END IF;
   -- A deferred trigger of the old service may have noted more since the first note.
-  IF NOT EXISTS (SELECT FROM attached_changes WHERE xid = NEW.xid AND (users, outfits, liked, likers) IS DISTINCT FROM (NEW.users, NEW.outfits, NEW.liked, NEW.likers))
+  IF (SELECT count(*) FROM attached_changes WHERE xid = NEW.xid AND (users, outfits, liked, likers) IS DISTINCT FROM (NEW.users, NEW.outfits, NEW.liked, NEW.likers)) = 0
     AND current_setting('outfit_gateway.carried', true) IS DISTINCT FROM NEW.xid::text THEN
     DELETE FROM attached_changes WHERE xid = NEW.xid;
     nothing := attached_try(NEW.users, NEW.outfits, NEW.liked, NEW.likers);
