@@ -83,7 +83,8 @@ test('errors are counted by code and type, over HTTP and a WebSocket, and those 
     'GRAPHQL_VALIDATION_FAILED none 1',
     'NOT_FOUND mutation 1',
     'PAGE_NOT_FOUND query 3',
-    'PAGE_NOT_FOUND subscription 1',
+    // It is read again when the database has changed, say by the likes that are counted.
+    expect.stringMatching(/^PAGE_NOT_FOUND subscription [12]$/),
   ]);
 });
 
