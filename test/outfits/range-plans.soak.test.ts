@@ -180,7 +180,7 @@ describe('at 120,000 outfits', () => {
     beforeAll(async () => {
       await gateway.database.pool.query(`
         SET LOCAL statement_timeout = 0;
-        UPDATE outfits SET user_id = 1 + id / 10000, private = id % 10 = 0;
+        UPDATE outfits SET user_id = 1 + id % 12, private = id <= 30000 AND id % 10 = 0;
         ANALYZE outfits, outfit_like_counts;
       `);
     });
