@@ -228,8 +228,10 @@ describe('at 120,000 outfits of twelve users', () => {
         const plans = (await plansOf(gateway, `{ ${lists.join(' ')} }`)).flat();
         const reads = plans.map((plan) => countReads(plan)).filter((count) => count > 0);
         expect(reads).toHaveLength(2);
-        // Both segments of a list, public and private, can give all its first rows.
-        expect(Math.max(...reads)).toBeLessThanOrEqual(users * 2 * most);
+        // Both segments of a list, public and private, can give all its first rows. A walk by id may follow the table, where
+        // each twelfth outfit is one of the user, instead of their index.
+        const each = ordering.enum.startsWith('ID') ? 24 : 2;
+        expect(Math.max(...reads)).toBeLessThanOrEqual(users * each * most);
       });
     });
   });
