@@ -27,32 +27,39 @@ function countReads(plan: PlanNode, of: readonly Table[] = tables): number {
   return Math.max(...counts.map((ofTable) => ofTable.reduce((a, b) => a + b, 0)));
 }
 
+/**
+ * A gateway with 120,000 outfits. Old ones come first in the table, and only old ones are private, as in a list that has grown:
+ * a plan that counts on an even mix reads half the table.
+ */
+async function openGrown(): Promise<TestGateway> {
+  const gateway = await openGateway('PostgreSQL', [], {
+    AUTH_JWT_SECRET: secret,
+    REQUEST_TIMEOUT: '60s',
+  });
+  await gateway.database.pool.query(`
+    SET LOCAL statement_timeout = 0;
+    INSERT INTO users (id, username) SELECT n, 'user' || n FROM generate_series(1, 500) n;
+    WITH o AS (
+      INSERT INTO outfits (id, image_key, image_original_key, user_id, private, created, modified)
+      SELECT n, 'outfits/' || n, 'outfits/' || n, 1 + n % 500,
+             n <= 30000 AND n % 10 = 0, n / 3 * 1000000::bigint,
+             (n * 104729::bigint) % 120011 / 7 * 1000000
+      FROM generate_series(1, 120000) n
+      RETURNING *
+    )
+    INSERT INTO outfit_like_counts SELECT id, private, user_id, (id * 7919) % 997 / 10 FROM o;
+    ANALYZE users, outfits, outfit_like_counts;
+  `);
+  await applyAll(gateway.database.pool);
+  return gateway;
+}
+
 describe('at 120,000 outfits', () => {
   const size = 20;
   let gateway: TestGateway;
 
-  // Old outfits come first in the table, and only old ones are private, as in a list that has grown:
-  // a plan that counts on an even mix reads half the table.
   beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', [], {
-      AUTH_JWT_SECRET: secret,
-      REQUEST_TIMEOUT: '60s',
-    });
-    await gateway.database.pool.query(`
-      SET LOCAL statement_timeout = 0;
-      INSERT INTO users (id, username) SELECT n, 'user' || n FROM generate_series(1, 500) n;
-      WITH o AS (
-        INSERT INTO outfits (id, image_key, image_original_key, user_id, private, created, modified)
-        SELECT n, 'outfits/' || n, 'outfits/' || n, 1 + n % 500,
-               n <= 30000 AND n % 10 = 0, n / 3 * 1000000::bigint,
-               (n * 104729::bigint) % 120011 / 7 * 1000000
-        FROM generate_series(1, 120000) n
-        RETURNING *
-      )
-      INSERT INTO outfit_like_counts SELECT id, private, user_id, (id * 7919) % 997 / 10 FROM o;
-      ANALYZE users, outfits, outfit_like_counts;
-    `);
-    await applyAll(gateway.database.pool);
+    gateway = await openGrown();
   });
   afterAll(() => gateway.close());
 
@@ -180,59 +187,34 @@ describe('at 120,000 outfits', () => {
 describe('at 120,000 outfits of twelve users', () => {
   let gateway: TestGateway;
 
-  // Old outfits come first in the table, and only old ones are private, as in a list that has grown:
-  // a plan that counts on an even mix reads half the table.
   beforeAll(async () => {
-    gateway = await openGateway('PostgreSQL', [], {
-      AUTH_JWT_SECRET: secret,
-      REQUEST_TIMEOUT: '60s',
-    });
+    gateway = await openGrown();
     await gateway.database.pool.query(`
       SET LOCAL statement_timeout = 0;
-      INSERT INTO users (id, username) SELECT n, 'user' || n FROM generate_series(1, 500) n;
-      WITH o AS (
-        INSERT INTO outfits (id, image_key, image_original_key, user_id, private, created, modified)
-        SELECT n, 'outfits/' || n, 'outfits/' || n, 1 + n % 500,
-               n <= 30000 AND n % 10 = 0, n / 3 * 1000000::bigint,
-               (n * 104729::bigint) % 120011 / 7 * 1000000
-        FROM generate_series(1, 120000) n
-        RETURNING *
-      )
-      INSERT INTO outfit_like_counts SELECT id, private, user_id, (id * 7919) % 997 / 10 FROM o;
-      ANALYZE users, outfits, outfit_like_counts;
+      UPDATE outfits SET user_id = 1 + id % 12;
+      ANALYZE outfits, outfit_like_counts;
     `);
-    await applyAll(gateway.database.pool);
   });
   afterAll(() => gateway.close());
 
-  describe('where twelve users have 10,000 outfits each', () => {
-    beforeAll(async () => {
-      await gateway.database.pool.query(`
-        SET LOCAL statement_timeout = 0;
-        UPDATE outfits SET user_id = 1 + id % 12;
-        ANALYZE outfits, outfit_like_counts;
-      `);
-    });
+  const most = 101;
 
-    const most = 101;
-
-    // A plan for any values that counts on few rows within bounds reads and sorts all outfits of a user.
-    describe.each([1, 3])('the first outfits of each of %i', (users) => {
-      test.each(orderings)('by $enum are read without the others', async (ordering) => {
-        const lists = Array.from(
-          { length: users },
-          (_, index) => `user${index}: user(databaseId: ${index + 1}) {
-            outfitConnection(ordering: ${ordering.enum}, first: ${most - 1}) {
-              edges { cursor } pageInfo { hasNextPage } } }`,
-        );
-        const plans = (await plansOf(gateway, `{ ${lists.join(' ')} }`)).flat();
-        const reads = plans.map((plan) => countReads(plan)).filter((count) => count > 0);
-        expect(reads).toHaveLength(2);
-        // Both segments of a list, public and private, can give all its first rows. A walk by id may follow the table, where
-        // each twelfth outfit is one of the user, instead of their index.
-        const each = ordering.enum.startsWith('ID') ? 24 : 2;
-        expect(Math.max(...reads)).toBeLessThanOrEqual(users * each * most);
-      });
+  // A plan for any values that counts on few rows within bounds reads and sorts all outfits of a user.
+  describe.each([1, 3])('the first outfits of each of %i', (users) => {
+    test.each(orderings)('by $enum are read without the others', async (ordering) => {
+      const lists = Array.from(
+        { length: users },
+        (_, index) => `user${index}: user(databaseId: ${index + 1}) {
+          outfitConnection(ordering: ${ordering.enum}, first: ${most - 1}) {
+            edges { cursor } pageInfo { hasNextPage } } }`,
+      );
+      const plans = (await plansOf(gateway, `{ ${lists.join(' ')} }`)).flat();
+      const reads = plans.map((plan) => countReads(plan)).filter((count) => count > 0);
+      expect(reads).toHaveLength(2);
+      // Both segments of a list, public and private, can give all its first rows. A walk by id may follow the table, where
+      // each twelfth outfit is one of the user, instead of their index.
+      const each = ordering.enum.startsWith('ID') ? 24 : 2;
+      expect(Math.max(...reads)).toBeLessThanOrEqual(users * each * most);
     });
   });
 });
