@@ -124,7 +124,7 @@ export function prefixLocations(app: FastifyInstance, publicUrl: string | undefi
 }
 
 /** An address without the port, brackets and quotes with which some proxies write it; other text as it is. */
-export function bareAddress(text: string): string {
+function bareAddress(text: string): string {
   const address = text.trim().replace(/^"([^"]*)"$/, '$1');
   const [, ipv6, ipv4] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d*)?$/.exec(address) ?? [];
   return ipv6 ?? ipv4 ?? address;

@@ -171,7 +171,7 @@ export function memoizeHeader<Parsed extends object>(parse: (header: string) => 
 }
 
 /** Ranges with their weights. @see https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2 */
-export function parseRanges(header: string): Range[] {
+function parseRanges(header: string): Range[] {
   return header.toLowerCase().split(',').map(parseRange);
 }
 
