@@ -11,7 +11,6 @@ import {
   writesOff,
 } from '../errors.ts';
 import { groupAddress } from '../http/addresses.ts';
-import { hasBody } from '../http/headers.ts';
 import { type Place, Places, shareOfHeap } from '../http/places.ts';
 import { disconnectFor } from '../http/server/connections.ts';
 import { sendContinue } from '../http/server/server.ts';
@@ -24,6 +23,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated user, set once the request is admitted; undefined: anonymous. */
     viewer: Viewer | undefined;
+    /** Memory that its body takes; undefined: it has none. Not in a WeakMap, which costs more than the rest of it. */
+    bodyPlace: Place | undefined;
   }
 }
 
@@ -149,29 +150,34 @@ export function createWriteGuard(
 /** Bytes of memory for a byte of a body, once it is parsed: up to 16, for `[[],[]]`. */
 const bytesPerByte = 16;
 
+/** Bytes of a body up to which it counts as a whole before it has arrived: its head may have as many, too. */
+const short = 16_384;
+
 /**
  * Sends `100 Continue` only to who is let in, and whose body is not too large. When bodies hold their share of the heap,
  * the newest request of the largest holder gets a 503.
  */
 export function admitBodies(app: FastifyInstance): void {
   const places = new Places({ places: Number.POSITIVE_INFINITY, bytes: shareOfHeap() });
-  const held = new WeakMap<FastifyRequest, Place>();
+  app.decorateRequest('bodyPlace', undefined);
   app.addHook('preParsing', (request, reply, payload, done) => {
     const { raw, headers, routeOptions } = request;
     const length = Number(headers['content-length'] ?? 0);
     if (length <= (routeOptions.bodyLimit ?? 0)) sendContinue(reply.raw);
     done(null, payload);
-    if (!hasBody(headers)) return;
+    // Without a reader, it is not kept: that of a GET, or what was answered at once.
+    if (payload.listenerCount('data') === 0) return;
     const place = places.take(new RequestCaller(request).sender, 0, () => {
       const refusal = Object.assign(overloaded(), { statusCode: 503 });
       reply.header('Connection', 'close');
       // Fastify is reading it, or a task waits.
-      if (!raw.complete) payload.emit('error', refusal);
+      if (payload.listenerCount('error') > 0) payload.emit('error', refusal);
       else disconnectFor(raw.socket, refusal);
     });
     if (!place) return;
-    held.set(request, place);
-    reply.raw.once('close', () => place.release());
+    request.bodyPlace = place;
+    reply.raw.on('close', place.release);
+    if (length > 0 && length <= short) return place.hold(bytesPerByte * length);
     let bytes = 0;
     payload.on('data', (piece: Buffer) => {
       bytes += piece.length;
@@ -180,7 +186,7 @@ export function admitBodies(app: FastifyInstance): void {
   });
   // A stream keeps less of its request, and counts that itself.
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    held.get(request)?.release();
+    request.bodyPlace?.release();
     done();
   });
 }

@@ -7,6 +7,13 @@ import ipaddr from 'ipaddr.js';
 import { invalidHost } from '../errors.ts';
 import { isRepeated, targetSchemes } from './headers.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Where its client is, once that was asked. */
+    sender: Client | undefined;
+  }
+}
+
 type IsTrusted = (address: string) => boolean;
 
 /** @param ranges addresses and CIDR ranges */
@@ -32,13 +39,12 @@ const maxProxies = 32;
  * of X-Forwarded-Host and -Proto, whoever wrote it, and compares addresses with their ports.
  */
 export function decorateClient(app: FastifyInstance, isTrusted: IsTrusted): void {
-  const clients = new WeakMap<IncomingMessage, Client>();
+  app.decorateRequest('sender', undefined);
   for (const name of ['ip', 'host', 'protocol'] as const) {
     app.decorateRequest(name, {
       getter() {
-        const client = clients.get(this.raw) ?? findClient(this.raw, isTrusted);
-        clients.set(this.raw, client);
-        return client[name];
+        this.sender ??= findClient(this.raw, isTrusted);
+        return this.sender[name];
       },
     });
   }

@@ -54,3 +54,26 @@ test.each([
     }
   },
 );
+
+test('the body of a GET, which nobody reads, takes no memory, and ends nothing', async () => {
+  const { app, database } = await openForTest('PostgreSQL');
+  const base = await baseOfApp(app);
+  const url = databaseUrlOf(database.pool);
+  const [watcher, unlock] = [await connectTo(url), await lockOutfits(url)];
+  onTestFinished(() => void watcher.end());
+  const size = (most + 1) * 1_000_000;
+  const socket = connect(addressOf(base));
+  onTestFinished(() => void socket.destroy());
+  const answered = once(socket.on('error', () => {}).setEncoding('utf8'), 'data');
+  socket.write(
+    `GET /graphql?query={outfits{count}} HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n`,
+  );
+  socket.write('x'.repeat(size));
+  await expect.poll(() => countBlocked(watcher)).toBeGreaterThan(0);
+  // Turns in which the body would arrive.
+  for (let turn = 0; turn < 50; turn += 1) {
+    expect((await fetch(`${base}/health/ready`)).status).toBe(200);
+  }
+  await unlock();
+  expect(String(await answered)).toMatch(/^HTTP\/1\.1 200 /);
+});
