@@ -15,7 +15,7 @@ import {
   createServer as createTcpServer,
   isIPv6,
   type Socket,
-  type Server as TcpServer,
+  Server as TcpServer,
 } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config/config.ts';
@@ -73,8 +73,9 @@ export function createServer(listener: RequestListener): Server {
 }
 
 /** Milliseconds of a turn of the event loop in which next to nothing can have connected. */
-const quietTurn = 0.5;
-const maxTurns = 200;
+const quietTurn = 0.03;
+/** Milliseconds after which listening ends without such a turn. */
+const longestWait = 500;
 
 /**
  * Ends listening right after a turn of the event loop that accepted what waited: the system resets connections that nobody
@@ -83,14 +84,18 @@ const maxTurns = 200;
 function closeQuietly(server: TcpServer): void {
   const close = server.close.bind(server);
   server.close = (callback) => {
-    const closeAfterTurn = (turns: number) => {
+    const asked = performance.now();
+    const closeAfterTurn = () => {
       const begun = performance.now();
       setImmediate(() => {
-        if (performance.now() - begun < quietTurn || turns === maxTurns) close(callback);
-        else closeAfterTurn(turns + 1);
+        const now = performance.now();
+        if (now - begun > quietTurn && now - asked < longestWait) return closeAfterTurn();
+        // First the socket: a server of HTTP closes its idle connections before it.
+        TcpServer.prototype.close.call(server, callback);
+        close();
       });
     };
-    setImmediate(closeAfterTurn, 0);
+    closeAfterTurn();
     return server;
   };
 }
