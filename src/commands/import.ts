@@ -5,14 +5,13 @@ import { Gauge, Registry } from 'prom-client';
 import { attachedMapping } from '../attach/attachment.ts';
 import { ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
 import { commandText } from '../config/package.ts';
-import { baseUrl, duration, wholeNumber } from '../config/values.ts';
+import { duration, wholeNumber } from '../config/values.ts';
 import type { Database } from '../database/database.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { messageOf, OperatorError } from '../errors.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { SourceError } from '../old-listing/page.ts';
-
 import { describeError } from '../process/exit.ts';
 import { Checkpoint } from '../transfer/import/checkpoint.ts';
 import { importOutfits } from '../transfer/import/import.ts';
@@ -20,12 +19,15 @@ import { importPeople } from '../transfer/import/likes-and-users.ts';
 import { Pruner } from '../transfer/import/prune.ts';
 import type { RunOutcome } from '../transfer/import/run.ts';
 import { Reporter } from '../transfer/reporter.ts';
-import { fingerprintFiles } from '../transfer/source/files.ts';
 import { findListingUrl } from '../transfer/source/source.ts';
 import { type Io, withDatabase } from './command.ts';
 import { createLine, flag, headerOption, option, type ValuesOf } from './options/command-line.ts';
 
 const ofLive = {
+  header: headerOption(
+    '--header',
+    "sent to the host of the listing with each request, such as 'Authorization: Token abc'",
+  ),
   pause: option('--pause <DURATION>', 'wait so long between two pages', duration('0', '10m')),
   follow: option(
     '--follow <DURATION>',
@@ -37,6 +39,7 @@ const ofLive = {
     'with --follow: answer GET /metrics on 127.0.0.1 and this port with gateway_follow_lag_seconds, the age of what is here',
     wholeNumber(1, 65_535),
   ),
+  restart: flag('--restart', 'start again instead of continuing an interrupted import'),
   prune: flag(
     '--prune',
     'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two complete crawls in a row lack: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that continued where an interrupted one had stopped',
@@ -67,21 +70,6 @@ const options = {
     '--replace',
     'at the end, remove what the source does not have, users and likes too; with --likes: likes of earlier imports. Nothing is removed when the source is empty, or was not read completely',
   ).conflicts(['follow', 'prune']),
-  restart: flag('--restart', 'start again instead of continuing an interrupted import'),
-  header: headerOption(
-    '--header',
-    "sent to the host of a live listing with each request, such as 'Authorization: Token abc'",
-  ),
-  mediaUrl: option(
-    '--media-url <URL>',
-    'base of the image URLs of the source (default: what most records have)',
-    baseUrl,
-  ),
-  videoUrl: option(
-    '--video-url <URL>',
-    'base of the video URLs of the source (default: what most records have)',
-    baseUrl,
-  ),
   ...ofLive,
 };
 type Values = ValuesOf<typeof options>;
@@ -106,16 +94,19 @@ another one. Users stay, also those without outfits.
 Exit code: 0 all is saved, 1 some records broke the contract and were left out, the listing counts
 more than were read, numbers of likes and their rows disagree, or --replace or --prune --yes removed
 nothing because the source was empty or not read completely or it would have been too much, 2 the
-import could not be done, 130 it was interrupted (the same command continues from there).`;
+import could not be done, 130 it was interrupted (the same command continues from there in a live
+listing, and reads files again).`;
 
 export const failureCode = 2;
 
 /** @throws ConfigError for options that do not go together */
 function checkValues(values: Values, isLive: boolean): void {
-  const { header, pause, follow, metricsPort, prune, yes, maxRemoved } = values;
-  const ofLive = { '--header': header, '--pause': pause, '--follow': follow, '--prune': prune };
-  const [first] = Object.entries(ofLive).find(([, value]) => value !== undefined) ?? [];
-  if (first && !isLive) throw new ConfigError(`${first} needs a live listing as SOURCE.`);
+  const { follow, metricsPort, prune, yes, maxRemoved } = values;
+  const names = Object.keys(ofLive) as (keyof typeof ofLive)[];
+  const first = names.find((name) => values[name] !== undefined);
+  if (first && !isLive) {
+    throw new ConfigError(`${ofLive[first].long} needs a live listing as SOURCE.`);
+  }
   if (metricsPort !== undefined && !follow) {
     throw new ConfigError('--metrics-port has the lag of --follow: add --follow.');
   }
@@ -129,9 +120,6 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
   const listing = findListingUrl(sources);
   checkValues(values, listing !== undefined);
   const headers = parseHeaders(values.header ?? [], listing ? legacyHostFor(listing, config) : {});
-  const bases = { media: values.mediaUrl, video: values.videoUrl };
-  const isStream = sources.includes('-');
-  const files = listing || isStream ? '' : await fingerprintFiles(sources);
   const { stdin, stdout, stderr, signal } = io;
   // With --follow another round always comes: a resumed crawl without progress begins anew.
   const isRepeated = interval !== undefined;
@@ -144,11 +132,11 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       );
     }
     const reading = { sources, stdin, headers, replace, isDry, pause, signal };
-    const same = { database: database.description, replace, bases, files, follows: isRepeated };
+    const same = { database: database.description, replace, follows: isRepeated };
     const checkpoint =
-      isDry || isStream
-        ? undefined
-        : new Checkpoint(join(config.dataDir, '.import'), sources.join('\n'), JSON.stringify(same));
+      listing && !isDry
+        ? new Checkpoint(join(config.dataDir, '.import'), listing, JSON.stringify(same))
+        : undefined;
     if (restart) checkpoint?.remove();
     let pruner: Pruner | undefined;
     if (listing && values.prune) {
@@ -159,7 +147,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       const { yes: confirmed = false, maxRemoved } = values;
       pruner = new Pruner({ pool, confirmed, maxRemoved, signal, print, lookup });
     }
-    const importing = { ...reading, config, bases, checkpoint, isRepeated, pruner };
+    const importing = { ...reading, config, checkpoint, isRepeated, pruner };
     const kind = values.likes ? 'likes' : values.users ? 'users' : undefined;
     const round = async () => {
       const outcome = kind
@@ -177,7 +165,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     }
     let outcome = await round();
     const removes = pruner !== undefined || replace;
-    if (outcome.isResumed && (listing || removes) && !signal.aborted) {
+    if (outcome.isResumed && !signal.aborted) {
       const stale = 'What changed since in the part that was read before did not come';
       reporter.result(removes ? `${stale}, so all is read again.` : `${stale}: import again.`);
       if (removes) outcome = await round();

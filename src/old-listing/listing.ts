@@ -16,7 +16,9 @@ import {
 } from './page.ts';
 import { type Failure, isTemporary, retry } from './retry.ts';
 
-interface ListingOptions extends Omit<ReadOptions, 'stdin'> {
+interface ListingOptions extends ReadOptions {
+  /** A page that was linked, where an interrupted run is resumed. */
+  readonly from?: string | undefined;
   readonly fetchPage: FetchPage;
 }
 
@@ -35,12 +37,11 @@ export async function* readListing(start: string, options: ListingOptions): Asyn
   const read: string[] = [];
   const ids = new IdSet();
   let before: Envelope | undefined;
-  let url: string | undefined = options.from?.at ?? start;
+  let url: string | undefined = options.from ?? start;
   while (url !== undefined) {
     if (read.length > 0 && options.pause) {
       await sleep(options.pause, undefined, { signal: options.signal });
     }
-    // A resumed run begins at a page that was linked.
     const isLinked = read.length > 0 || options.from !== undefined;
     const page: Page | undefined = await readPage(url, isLinked, options, read.at(-1));
     const next: string | undefined = page && resolveNext(page);
@@ -115,7 +116,7 @@ function* toBatches(
         .slice(begin, end)
         .map((value, index) => toPart(value, `${url}, record ${begin + index + 1}`)),
       // A run is resumed only after a whole page.
-      next: next === undefined || end < results.length ? undefined : { at: next, done: 0 },
+      next: end < results.length ? undefined : next,
       count,
     };
   }

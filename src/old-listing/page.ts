@@ -1,5 +1,4 @@
 // What every source yields: batches of records with their places; and the envelope of a page.
-import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { OperatorError } from '../errors.ts';
 import { isDeeper } from '../http/json.ts';
@@ -27,17 +26,10 @@ export function toPart(value: unknown, where: string): SourceRecord | Unreadable
   return { where, reason: `it is nested deeper than ${maxLevels} levels` };
 }
 
-/** A point between two records of a source, from which a run is resumed. */
-export interface Position {
-  readonly at: string;
-  /** Records and unreadable parts of it that are processed; 0 for a page. */
-  readonly done: number;
-}
-
 export interface Batch {
   readonly parts: readonly (SourceRecord | UnreadablePart)[];
-  /** Where to resume once this batch is saved; undefined after the last page of a listing. */
-  readonly next: Position | undefined;
+  /** The page to resume at once this batch is saved; undefined within a page, after the last one, and in files. */
+  readonly next?: string | undefined;
   /** `count` of the last page so far. */
   readonly count: number | undefined;
 }
@@ -48,9 +40,7 @@ export class SourceError extends OperatorError {
 }
 
 export interface ReadOptions {
-  readonly from?: Position | undefined;
   readonly signal: AbortSignal;
-  readonly stdin: Readable;
   /** Milliseconds between two pages of a live listing; undefined: none. */
   readonly pause?: number | undefined;
   /** Called when a page did not come that another one links to. @param reason a clause */

@@ -541,6 +541,7 @@ describe('pruning', () => {
     [['pages/', '--prune'], '--prune needs a live listing as SOURCE.'],
     [['-', '--follow', '5s'], '--follow needs a live listing as SOURCE.'],
     [['-', '--pause', '5ms'], '--pause needs a live listing as SOURCE.'],
+    [['-', '--restart'], '--restart needs a live listing as SOURCE.'],
     [['http://127.0.0.1:1/', '--prune', '--max-removed', '5'], '--max-removed needs --yes.'],
     [['http://127.0.0.1:1/', '--yes'], '--yes is about what --prune removes: add --prune.'],
     [

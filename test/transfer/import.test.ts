@@ -1,6 +1,5 @@
 // `npm run import`, on real databases and a real HTTP server. What is about the process (signals) runs as one;
 // all else is called as a function.
-import { appendFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -337,6 +336,11 @@ describeOnce('files', () => {
     );
   });
 
+  test('a file that does not exist ends the import in one sentence', async () => {
+    const stderr = expect.stringMatching(/^\/nowhere\.json cannot be read \(ENOENT[^\n]+\.\n$/);
+    expect(await runImport(['/nowhere.json'])).toMatchObject({ code: 2, stderr });
+  });
+
   test('only a hundred broken records are printed, all are counted', async () => {
     const records = makeRecords(250).map((record) => ({ ...record, likes: -1 }));
     const result = await importLines(...records, makeRecord(900));
@@ -359,9 +363,6 @@ describeOnce('files', () => {
     expect(result.stderr).toContain(
       `Outfit 9 (-:1): image_key is "https://media.example.com/outfits/${uuid(9)}.jpeg", but must be "${legacy}/<path of the file>"`,
     );
-    const base = ['--media-url', 'https://media.example.com/'];
-    const other = await runImport(['-', ...base], toLines([makeRecord(9)]));
-    expect(other.stdout).toContain('1 created');
   });
 });
 
@@ -639,7 +640,7 @@ describeOnce('a live listing', () => {
 });
 
 describeInSoak('a file', () => {
-  test('is resumed where a kill, Ctrl-C or a lost database ended the import, and read again once it was changed', async () => {
+  test('is read again to its end where Ctrl-C or a lost database ended the import', async () => {
     const source = save('records.ndjson', toLines(makeRecords(many)));
     await withDatabase(testDatabase.environment, async ({ pool }) => {
       const countSaved = async () => (await pool.query('SELECT FROM outfits')).rowCount ?? 0;
@@ -649,16 +650,11 @@ describeInSoak('a file', () => {
         while ((await countSaved()) < saved) await new Promise((settle) => setTimeout(settle, 20));
         return started;
       };
-      const killed = await startUntil(3_000);
-      killed.child.kill('SIGKILL');
-      await killed.ended;
-      const saved = await countSaved();
-      expect(saved).toBeLessThan(many);
-
-      const stopped = await startUntil(saved + 2_000);
+      const stopped = await startUntil(3_000);
       stopped.child.kill('SIGINT');
       expect(await stopped.ended).toBe(130);
-      expect(stopped.errors()).toContain('Continuing after the');
+      expect(stopped.output()).toContain('what was read is saved. Run it again for the rest.\n');
+      expect(await countSaved()).toBeLessThan(many);
 
       const cutOff = await startUntil((await countSaved()) + 1_000);
       let isOver = false;
@@ -673,14 +669,10 @@ describeInSoak('a file', () => {
       expect(await cutOff.ended).toBe(2);
       expect(cutOff.errors()).toMatch(/The database failed: .*\.\n$/);
 
-      const resumed = await runImport([source]);
-      expect(resumed.stderr).toContain('Continuing after');
-      expect(resumed.stdout).toContain(`${formatNumber(many)} records read`);
-      appendFileSync(source, toLines([makeRecord(70_000)]));
-      const anew = await runImport([source]);
-      expect(anew.stderr).not.toContain('Continuing');
-      expect(anew.stdout).toContain(`${formatNumber(many + 1)} records read`);
-      expect(await countSaved()).toBe(many + 1);
+      const again = await runImport([source]);
+      expect(again).toMatchObject({ code: 0, stderr: '' });
+      expect(again.stdout).toContain(`${formatNumber(many)} records read`);
+      expect(await countSaved()).toBe(many);
     });
   });
 });
@@ -896,9 +888,8 @@ describeOnce('a mistake ends in one sentence and exit code 2', () => {
 
   test.each([
     [[], {}, "Missing required argument 'SOURCE'"],
-    [['/nowhere.json'], {}, '/nowhere.json cannot be read'],
     [['-', '--nope'], {}, "Unknown option '--nope'"],
-    [['-', '--media-url', 'x'], {}, '--media-url is "x"'],
+    [['-', '--max-removed', 'x'], {}, '--max-removed is "x"'],
     [['-'], { PAGE_SIZE: '0' }, 'PAGE_SIZE is "0"'],
     [['-'], { DATABASE_URL: 'postgresql://127.0.0.1:1/x' }, 'cannot be reached'],
     [['-'], {}, 'npm run migrate'],

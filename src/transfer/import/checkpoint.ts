@@ -1,4 +1,4 @@
-// The checkpoint file of an import: an interrupted run is resumed from it.
+// The checkpoint file of an import of a live listing: an interrupted run is resumed from it.
 import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,8 @@ export type Progress = z.output<typeof progress>;
 
 const count = z.int().min(0);
 const progress = z.object({
-  position: z.object({ at: z.string(), done: count }),
+  /** The page to begin with. */
+  page: z.string(),
   bases: z.object({ media: z.string().optional(), video: z.string().optional() }),
   totals: z.object({
     read: count,
@@ -31,7 +32,7 @@ const content = z.object({ run: z.string(), progress });
 export class Checkpoint {
   readonly #path: string;
 
-  /** @param run options, database and file times: a run resumes only a checkpoint with the same ones */
+  /** @param run options and database: a run resumes only a checkpoint with the same ones */
   constructor(
     private readonly folder: string,
     source: string,

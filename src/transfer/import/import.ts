@@ -1,8 +1,8 @@
-// Imports outfits in batches, resumed from the checkpoint of an interrupted run.
+// Imports outfits in batches; from a live listing resumed from the checkpoint of an interrupted run.
 import type { Config } from '../../config/config.ts';
 import type { Database } from '../../database/database.ts';
 import { IdSet } from '../../old-listing/id-set.ts';
-import { type Position, readProperty } from '../../old-listing/page.ts';
+import { readProperty } from '../../old-listing/page.ts';
 import type { Recent } from '../../old-listing/record-lookup.ts';
 import { applyPendingChanges } from '../../outfits/counts.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
@@ -35,9 +35,7 @@ const maxRecent = 3;
 
 export interface ImportOptions extends RunOptions {
   readonly config: Pick<Config, 'firstId' | 'mediaUrl' | 'videoUrl'>;
-  /** Bases from options; the others are detected in the first records. */
-  readonly bases: Bases;
-  /** Undefined for a source that cannot be resumed, such as standard input. */
+  /** Undefined for files and dry runs, which are not resumed. */
   readonly checkpoint: Checkpoint | undefined;
   /** Whether another run follows, as with --follow. */
   readonly isRepeated: boolean;
@@ -84,6 +82,7 @@ class ImportRun extends Run<ResumedOptions> {
   readonly #recent: Record<keyof Recent, number[]> = { public: [], private: [] };
   /** Records without a valid id: they may be any. */
   #unnamed = 0;
+  /** Detected in the first records. */
   #bases: Bases;
   #savedId: number | undefined;
   #areSequencesRaised = false;
@@ -94,10 +93,10 @@ class ImportRun extends Run<ResumedOptions> {
 
   constructor(...args: ConstructorParameters<typeof Run<ResumedOptions>>) {
     super(...args);
-    const { resume, bases } = this.options;
+    const { resume } = this.options;
     Object.assign(this.totals, resume?.totals);
     this.#fields = new FieldCounts(resume?.unkept, resume?.outside);
-    this.#bases = resume?.bases ?? bases;
+    this.#bases = resume?.bases ?? {};
     this.#savedId = resume?.savedId;
   }
 
@@ -144,7 +143,7 @@ class ImportRun extends Run<ResumedOptions> {
     // Files may be older than what is here, and replace it all the same.
     const isDated = this.#isLive && !isDry;
     const begin = async () => (isDated ? readMoment(this.pool) : undefined);
-    await this.readAll(resume?.position, begin, async (batch, moment) => {
+    await this.readAll(resume?.page, begin, async (batch, moment) => {
       const rows = this.#checkBatch(batch, firstId);
       await (isDry ? this.#compare(rows) : this.#save(rows, moment));
       if (batch.next) this.#writeCheckpoint(batch.next);
@@ -187,9 +186,9 @@ class ImportRun extends Run<ResumedOptions> {
     this.#unapplied += saved.created + saved.updated;
   }
 
-  #writeCheckpoint(position: Position): void {
+  #writeCheckpoint(page: string): void {
     this.options.checkpoint?.write({
-      position,
+      page,
       bases: this.#bases,
       totals: this.totals,
       ...this.#fields.entries,
@@ -256,9 +255,9 @@ class ImportRun extends Run<ResumedOptions> {
     }
     if (this.isInterrupted) {
       const next = checkpoint
-        ? ' The same command continues from there; --restart starts again.'
-        : '';
-      lines.push(`Interrupted; what was read is saved.${next}`);
+        ? 'The same command continues from there; --restart starts again.'
+        : 'Run it again for the rest.';
+      lines.push(`Interrupted; what was read is saved. ${next}`);
     }
     return [...lines, ...this.#describeBases(), ...this.#fields.describe()];
   }

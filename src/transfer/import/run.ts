@@ -1,6 +1,6 @@
 // What the imports of outfits, users and likes share: a source is read batch by batch, to its end or to the signal.
 import type pg from 'pg';
-import type { Position, SourceRecord } from '../../old-listing/page.ts';
+import type { SourceRecord } from '../../old-listing/page.ts';
 import type { SaveResult } from '../../outfits/writes/bulk.ts';
 import { formatNumber, type Reporter } from '../reporter.ts';
 import type { CheckedRow } from '../source/record.ts';
@@ -61,7 +61,7 @@ export abstract class Run<Options extends RunOptions> {
 
   /** @param begin called before a batch is read, while the one before it is saved */
   protected async readAll<Begun>(
-    from: Position | undefined,
+    from: string | undefined,
     begin: () => Promise<Begun>,
     save: (batch: SourceBatch, begun: Begun) => Promise<void>,
   ): Promise<void> {

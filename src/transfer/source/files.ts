@@ -1,8 +1,7 @@
 // Reads files and folders in the order of their names.
-import { createHash } from 'node:crypto';
-import { statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { cut, messageOf } from '../../errors.ts';
 import {
   type Batch,
@@ -10,39 +9,32 @@ import {
   type ReadOptions,
   SourceError,
 } from '../../old-listing/page.ts';
-import { type Entry, readEntries } from './entries.ts';
+import { readEntries } from './entries.ts';
+
+export interface FileOptions extends ReadOptions {
+  readonly stdin: Readable;
+}
 
 /** @throws SourceError when a path does not exist or a folder holds nothing to read */
 export async function* readFiles(
   paths: readonly string[],
-  options: ReadOptions,
+  { stdin, signal, notify, onShortened }: FileOptions,
 ): AsyncGenerator<Batch> {
-  const { from } = options;
-  const files = await listFiles(paths, options.notify);
-  const first = from === undefined ? 0 : files.indexOf(from.at);
-  if (first === -1) throw new SourceError(`${from?.at} is gone: start again with --restart.`);
   let last: Envelope | undefined;
   const onPage = (page: Envelope) => {
     last = page;
   };
-  for (const [index, file] of files.slice(first).entries()) {
-    const done = index === 0 ? (from?.done ?? 0) : 0;
-    let number = 0;
-    const toBatch = (...parts: Entry[]): Batch => {
-      return { parts, next: { at: file, done: number }, count: last?.count };
-    };
-    for await (const entry of readEntries(file, options.stdin, options.signal, onPage)) {
-      number++;
-      // An interrupted run has saved the others.
-      if (number > done) yield toBatch(entry);
-      options.signal.throwIfAborted();
+  for (const file of await listFiles(paths, notify)) {
+    for await (const entry of readEntries(file, stdin, signal, onPage)) {
+      yield { parts: [entry], count: last?.count };
+      signal.throwIfAborted();
     }
-    yield toBatch();
-    options.signal.throwIfAborted();
+    yield { parts: [], count: last?.count };
+    signal.throwIfAborted();
   }
   if (typeof last?.next !== 'string' || last.count !== undefined) return;
-  options.notify(`The last page links to another one, which did not come (${cut(last.next)}).`);
-  options.onShortened?.('the last page links to another one');
+  notify(`The last page links to another one, which did not come (${cut(last.next)}).`);
+  onShortened?.('the last page links to another one');
 }
 
 async function listFiles(
@@ -77,15 +69,6 @@ async function listFiles(
     }),
   );
   return lists.flat();
-}
-
-export async function fingerprintFiles(paths: readonly string[]): Promise<string> {
-  const files = await listFiles(paths, () => {});
-  const marks = files.map((file) => {
-    const found = statSync(file, { throwIfNoEntry: false });
-    return `${file} ${found?.size} ${found?.mtimeMs}`;
-  });
-  return createHash('sha256').update(marks.join('\n')).digest('hex');
 }
 
 async function listFolder(folder: string): Promise<string[]> {

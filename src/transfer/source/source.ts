@@ -2,8 +2,8 @@
 import { parseUrl } from '../../config/values.ts';
 import { createFetchPage } from '../../old-listing/fetch-page.ts';
 import { readListing } from '../../old-listing/listing.ts';
-import { type Batch, type ReadOptions, SourceError } from '../../old-listing/page.ts';
-import { readFiles } from './files.ts';
+import { type Batch, SourceError } from '../../old-listing/page.ts';
+import { type FileOptions, readFiles } from './files.ts';
 
 /** Records per transaction, and milliseconds after which a smaller batch is saved. */
 const batchSize = 1_000;
@@ -20,8 +20,10 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
   return url;
 }
 
-export interface SourceOptions extends ReadOptions {
+export interface SourceOptions extends FileOptions {
   readonly sources: readonly string[];
+  /** The page at which a live listing is resumed. */
+  readonly from?: string | undefined;
   readonly headers: Headers;
 }
 
