@@ -5,7 +5,7 @@ import { allSettings, ConfigError } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
 import { abortOnSignal, endOnSignal } from '../process/signals.ts';
 import type { Command } from './command.ts';
-import { createLine, nearestSetting, parseLine } from './options/command-line.ts';
+import { createLine, parseLine } from './options/command-line.ts';
 
 /** Each is imported on demand: most need few of the modules. */
 const commands: Readonly<Record<string, readonly [summary: string, () => Promise<Command>]>> = {
@@ -96,7 +96,7 @@ function loadEnvFile(): void {
     for (const [name, value] of Object.entries(parseEnv(text))) {
       process.env[name] ??= value;
       if (foreign.test(name) || allSettings.some((one) => one.name === name)) continue;
-      process.stderr.write(`.env sets ${name}, which is not a setting${nearestSetting(name)}.\n`);
+      process.stderr.write(`.env sets ${name}, which is not a setting.\n`);
     }
   } catch (error) {
     if (error instanceof ConfigError) throw error;

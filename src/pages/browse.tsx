@@ -99,7 +99,7 @@ export function OutfitsPage(properties: PageProperties) {
         <h1 dir="auto">{title}</h1>
       </div>
       <SearchForm {...properties} />
-      {page === 1 && people.length > 0 && (
+      {people.length > 0 && (
         <section aria-labelledby="people">
           <h2 id="people">People</h2>
           <div class="bar">

@@ -5,9 +5,10 @@ import { version } from '../config/package.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkAddress, urlOf } from '../http/server/server.ts';
 import { serveMetrics } from '../observability/metrics-server.ts';
-import { connectAndSeed, type Gateway } from './connect-and-seed.ts';
+import { connectAndSeed } from './connect-and-seed.ts';
 import { explainListenError, fail } from './exit.ts';
 import { logShutdown, openLog, openResources, type Resources } from './resources.ts';
+import type { Gateway } from './service.ts';
 import { closeOnSignal, isShuttingDown, switchLevelOnSignal } from './signals.ts';
 
 export async function start(config: Config): Promise<void> {

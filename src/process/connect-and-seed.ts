@@ -1,31 +1,17 @@
 // Preparation at start, once per gateway: watches the database, seeds it when it is empty, counts the outfits.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Attachment } from '../attach/attachment.ts';
 import type { Config } from '../config/config.ts';
 import { commandText } from '../config/package.ts';
 import type { Database } from '../database/database.ts';
 import type { Monitor } from '../database/monitor.ts';
 import { DatabaseNotReadyError } from '../database/readiness.ts';
-import type { MetricsSource } from '../observability/metrics-server.ts';
 import { applyFewPendingChanges, checkTriggers } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
 import { isDemo, seedDemo } from './demo/seed.ts';
 import { describeError, isDatabaseError } from './exit.ts';
 import { isShuttingDown } from './signals.ts';
-
-/** The HTTP side of a gateway: built, not listening. */
-export interface Gateway {
-  readonly measured: MetricsSource | undefined;
-  /** Whether nothing can be read for now, as the database is away. */
-  readonly isAway: () => boolean;
-  /** Of tables that are attached. */
-  readonly writer: Attachment['writer'];
-  listen(): Promise<void>;
-  /** Closes its resources too. @param announce whether readiness fails for a second before anything closes */
-  close(announce: boolean): Promise<void>;
-}
 
 /** Milliseconds that the start waits for the preparation: the lock of another client may take hours. */
 const startTimeout = 3_000;

@@ -10,20 +10,23 @@ import { listen } from '../http/server/server.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { CountsMaintenance, type WrongCount } from '../outfits/counts.ts';
 import { deleteExpiredAnswers } from '../outfits/writes/idempotency.ts';
-import type { Gateway, Startup } from './connect-and-seed.ts';
+import type { Startup } from './connect-and-seed.ts';
 import { explainListenError } from './exit.ts';
 import type { Resources } from './resources.ts';
 
 /** Milliseconds between two deletions of expired answers. */
 const sweepInterval = 600_000;
 
-/** @throws DatabaseNotReadyError when a standby belongs to another primary */
+/** Of tables that are attached, `writer` is who writes them. */
+export type Gateway = Awaited<ReturnType<typeof openService>>;
+
+/** Built, not listening. @throws DatabaseNotReadyError when a standby belongs to another primary */
 export async function openService(
   config: Config,
   resources: Resources,
   { monitor, drawsPictures, problem }: Pick<Startup, 'monitor' | 'problem' | 'drawsPictures'>,
   log: Logger,
-): Promise<Gateway> {
+) {
   const { database, replicas, tracing } = resources;
   await replicas?.start(true);
   const shutdown = new Shutdown();
@@ -62,10 +65,12 @@ export async function openService(
   });
   return {
     measured: metrics,
+    /** Whether nothing can be read for now, as the database is away. */
     isAway: () => monitor.problem() !== undefined,
     writer: attachment?.writer,
     listen: async () => void (await explainListenError(listen(app, config))),
-    async close(announce) {
+    /** Closes its resources too. @param announce whether readiness fails for a second before anything closes */
+    async close(announce: boolean) {
       await shutdown.close(app, announce);
       await resources.close();
     },

@@ -146,8 +146,8 @@ test('a card leads to the outfit and to its user, whose outfits have pages', asy
 
 test('a search lists the people of this name, each with a link to their outfits', async () => {
   const [{ username, firstName }] = rows.map(({ user }) => user) as [OutfitRow['user']];
-  const people = async (url: string) =>
-    /<h2 id="people">.*?<\/section>/s.exec(await get(url))?.[0] ?? '';
+  const people = async (url: string, on = gateway) =>
+    /<h2 id="people">.*?<\/section>/s.exec(await get(url, 200, on))?.[0] ?? '';
   for (const words of [username, firstName.toUpperCase()]) {
     const found = await people(`/outfits/?${new URLSearchParams({ search: words })}`);
     expect(found).toContain(username);
@@ -155,6 +155,9 @@ test('a search lists the people of this name, each with a link to their outfits'
   }
   expect(await people('/outfits/')).toBe('');
   expect(await people('/outfits/?search=zzz')).toBe('');
+  const named = Array.from({ length: 21 }, (_, id) => ({ ...template, id, title: username }));
+  const second = `/outfits/?search=${username}&page=2`;
+  expect(await people(second, await openForTest('PostgreSQL', named))).toContain(username);
 });
 
 test('the outfits of a search follow each other by links, and lead back to their page of it', async () => {

@@ -1,15 +1,7 @@
 // SIGTERM: the service says so first, finishes what it has begun, and is gone within five seconds.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  baseOf,
-  demoEnvironment,
-  listing,
-  migratedEnvironmentOf,
-  type Run,
-  runServer,
-  stop,
-} from '../support/cli/process.ts';
+import { baseOf, demoEnvironment, type Run, runServer, stop } from '../support/cli/process.ts';
 import {
   addressOf,
   keepBusy,
@@ -45,7 +37,8 @@ test('under load, readiness turns first, and every request that was taken is ans
       if (status > 0) probes.push(status);
     }
   })();
-  await sleep(1_000);
+  // By then, each client has had several answers.
+  await expect.poll(() => probes.length).toBeGreaterThan(20);
   await terminate(server);
   const { answers, broken } = await load;
   await probing;
@@ -127,38 +120,9 @@ test('a second signal ends it at once', async () => {
   await sleep(300);
   server.child.kill('SIGTERM');
   await server.until(/SIGTERM: closing/);
-  const start = performance.now();
   server.child.kill('SIGINT');
+  // The end of the notice and the grace that it cuts short would be 0.
   expect(await server.ended).toBe(1);
-  // The notice and the grace that it cuts short would take longer.
-  expect(performance.now() - start).toBeLessThan(3_000);
   stuck.destroy();
   await unlock();
-});
-
-test('the embedded database is closed, let go of, and opens again with the same data', async () => {
-  const environment = {
-    ...(await migratedEnvironmentOf('embedded')),
-    HOST: '127.0.0.1',
-    // Or else pictures are at the port of each process.
-    MEDIA_URL: 'https://media.test',
-    PAGE_SIZE: '300',
-  };
-  const server = runServer(environment);
-  const base = await baseOf(server);
-  const before = await listing(base);
-  const { signal } = new AbortController();
-  const load = keepBusy(addressOf(base), 10, '/api/outfits/?page=7', signal);
-  const slow = await readNothing(addressOf(base));
-  await sleep(500);
-  await terminate(server);
-  slow.destroy();
-  const { answers, broken } = await load;
-  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
-  expect(broken).toBe(0);
-
-  const again = runServer(environment);
-  const { count, results } = await listing(await baseOf(again));
-  expect({ count, results }).toEqual({ count: before.count, results: before.results });
-  expect(await stop(again)).toBe(0);
 });

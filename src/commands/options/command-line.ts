@@ -4,7 +4,6 @@ import type { z } from 'zod';
 import { allSettings, ConfigError, type Environment, readValue } from '../../config/config.ts';
 import { version } from '../../config/package.ts';
 import { text } from '../../config/values.ts';
-import { messageOf } from '../../errors.ts';
 import { settingPurposes } from '../../generated/settings.ts';
 import type { Output } from '../../transfer/reporter.ts';
 
@@ -122,20 +121,6 @@ export function parseLine(
     else throw error;
     return 2;
   }
-}
-
-/** A suggestion in brackets: the setting with the nearest name, as commander suggests options; or nothing. */
-export function nearestSetting(name: string): string {
-  const line = withSettings(createLine(''), true).exitOverride();
-  line.configureOutput({ outputError: () => {} });
-  try {
-    line.parse([flagOf(name)], { from: 'user' });
-  } catch (error) {
-    const [, flag] = /Did you mean (?:one of )?(--[\w-]+)/.exec(messageOf(error)) ?? [];
-    const near = allSettings.find((setting) => flagOf(setting.name) === (flag ?? flagOf(name)));
-    if (near) return ` (did you mean ${near.name}?)`;
-  }
-  return '';
 }
 
 /** Turns `error: unknown option '--prot'\n(Did you mean --port?)` into one sentence. */

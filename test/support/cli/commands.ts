@@ -8,10 +8,13 @@ export interface CommandRun {
   readonly stderr: string;
 }
 
+/** Printed every five seconds: only a busy machine takes so long. */
+const progress = /^[\d,]+ records read, [\d,]+ per second(?:, \d+ %)?\n$/;
+
 class Printed extends Writable {
   text = '';
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.text += chunk;
+    if (!progress.test(chunk.toString())) this.text += chunk;
     done();
   }
   /** Resolves when it matches so many times. */
