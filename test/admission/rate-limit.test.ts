@@ -348,22 +348,6 @@ describeOnce('a rate limit of several gateways on one PostgreSQL', () => {
     return Promise.all(databases.map((database) => openReplica(database, limit)));
   };
 
-  test('a rate limit is one limit for a client that asks them in turn', async () => {
-    const gateways = await openAll('200/hour');
-    let admitted = 0;
-    for (let index = 0; index < 300; index++) {
-      const { statusCode } = await ask(gateways[index % 3] as Gateway);
-      admitted += Number(statusCode === 200);
-    }
-    expect(admitted).toBeLessThanOrEqual(200);
-    expect(admitted).toBeGreaterThanOrEqual(195);
-    for (const gateway of gateways) {
-      const refused = await ask(gateway);
-      expect(refused.statusCode).toBe(429);
-      expect(Number(refused.headers['retry-after'])).toBeGreaterThan(3500);
-    }
-  });
-
   test('a rate limit is one limit for many requests at once, and starts again for all of them together', async () => {
     const gateways = await openAll('100/minute');
     const pass = holdClock(gateways[0] as Gateway);
@@ -371,6 +355,8 @@ describeOnce('a rate limit of several gateways on one PostgreSQL', () => {
       const admitted = await admittedAtOnce(400, (index) => ask(gateways[index % 3] as Gateway));
       const later = await Promise.all(gateways.map((one) => statusesOf(one, times(40, {}))));
       expect(admitted + later.flat().filter((status) => status === 200).length).toBe(100);
+      const refused = await Promise.all(gateways.map((one) => ask(one)));
+      for (const { headers } of refused) expect(Number(headers['retry-after'])).toBeGreaterThan(50);
       await pass(60);
     }
   });

@@ -115,6 +115,8 @@ describe('with one place, which is taken', () => {
   });
 
   const untilTaken = () => expect.poll(() => countBlocked(watcher)).toBe(1);
+  const untilWaiting = async (count: number) =>
+    expect.poll(await metricsOf(server)).toContain(`\ngateway_requests_waiting ${count}\n`);
   const read = async (signal?: AbortSignal) => {
     const response = await fetch(`${base}/api/outfits/`, signal ? { signal } : {});
     await response.arrayBuffer();
@@ -132,7 +134,7 @@ describe('with one place, which is taken', () => {
       const running = fetch(`${base}${path}`, { method: 'POST', headers, body });
       await untilTaken();
       const waiting = Promise.all(Array.from({ length: 8 }, () => read()));
-      await sleep(500);
+      await untilWaiting(8);
       expect(await countBlocked(watcher)).toBe(1);
 
       const message = 'The service is busy, try again later.';
@@ -164,9 +166,6 @@ describe('with one place, which is taken', () => {
   );
 
   test('who has left has left the queue too', async () => {
-    const metrics = await metricsOf(server);
-    const untilWaiting = (count: number) =>
-      expect.poll(metrics).toContain(`\ngateway_requests_waiting ${count}\n`);
     const running = read();
     await untilTaken();
     for (let round = 0; round < 3; round++) {
@@ -219,7 +218,9 @@ test.each(databaseKinds)(
   async (kind) => {
     const own = kind === 'embedded' ? await migratedEnvironmentOf(kind) : environment;
     // 125 pages in each order: of 500 outfits, and of more than 500 in the demonstration set.
-    const base = await baseOf(runServer({ ...own, HOST: '127.0.0.1', PAGE_SIZE: '4' }));
+    // Nobody is told that it is in vain, however busy the machine is.
+    const settings = { HOST: '127.0.0.1', PAGE_SIZE: '4', REQUEST_TIMEOUT: '120s' };
+    const base = await baseOf(runServer({ ...own, ...settings }));
     const pages = Array.from({ length: 125 }, (_, page) => `page=${1 + page}`);
     for (const paths of [
       Array<string>(2_000).fill('/api/outfits/'),

@@ -21,7 +21,7 @@ import { baseOfApp, openStream } from '../support/http/event-stream.ts';
 import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { sendJson, startWebhook, type Webhook as TestWebhook } from '../support/http/webhook.ts';
-import { keepWarnings } from '../support/this-process.ts';
+import { keepWarnings, stopClocks } from '../support/this-process.ts';
 
 const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 5, users: 2 })]);
 let webhook: TestWebhook;
@@ -223,19 +223,20 @@ describe('anything else that the webhook does', () => {
   test.each(answers.filter(([name]) => /^(?:an error|a broken connection)$/.test(name)))(
     'is an outage, in which a credential goes on after its last acceptance, but no other: %s',
     async (_name, outage) => {
-      const settings = { AUTH_WEBHOOK_TTL: '1s', REQUEST_TIMEOUT: '1s' };
-      const app = await open({ ...settings, AUTH_WEBHOOK_STALE: '4s' });
+      const settings = { AUTH_WEBHOOK_TTL: '1s', REQUEST_TIMEOUT: '4s' };
+      const app = await open({ ...settings, AUTH_WEBHOOK_STALE: '6s' });
       const off = await open({ ...settings, AUTH_WEBHOOK_STALE: '0' });
-      const short = await signIn(2, 3);
+      const pass = stopClocks(Date, performance);
+      const short = await signIn(2, 4);
       webhook.users.set('Token abc', 1).set('Token gone', 1).set(short['authorization'], 2);
       for (const headers of [token('abc'), token('gone'), short]) {
         expect(await viewerOf(app, headers)).not.toBe(503);
       }
       expect(await viewerOf(off, token('abc'))).toBe(1);
-      await sleep(1_100);
+      pass(1.1);
       webhook.users.delete('Token gone');
       expect(await viewerOf(app, token('gone'))).toBe(401);
-      await sleep(1_100);
+      pass(1.1);
       for (const answer of [outage, () => {}]) {
         webhook.answer = answer;
         expect(await viewerOf(app, token('abc'))).toBe(1);
@@ -244,17 +245,22 @@ describe('anything else that the webhook does', () => {
         expect(await viewerOf(app, token('new'))).toBe(503);
         expect(await viewerOf(off, token('abc'))).toBe(503);
       }
+      expect(await viewerOf(app, short)).toBe(2);
       // A token ends by itself.
-      await expect.poll(() => viewerOf(app, short), { timeout: 10_000 }).toBe(503);
-      await expect.poll(() => viewerOf(app, token('abc')), { timeout: 10_000 }).toBe(503);
+      pass(2);
+      expect(await viewerOf(app, short)).toBe(503);
+      expect(await viewerOf(app, token('abc'))).toBe(1);
+      pass(2);
+      expect(await viewerOf(app, token('abc'))).toBe(503);
     },
   );
 
   test('is not an outage when it answers: a credential that was accepted does not go on', async () => {
     const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
+    const pass = stopClocks(performance);
     webhook.users.set('Token abc', 1);
     expect(await viewerOf(app, token('abc'))).toBe(1);
-    await sleep(1_100);
+    pass(1.1);
     for (const [name, answer] of answers.filter(([one]) => /there|page|object/.test(one))) {
       webhook.answer = answer;
       expect([name, await viewerOf(app, token('abc'))]).toEqual([name, 503]);
@@ -265,15 +271,15 @@ describe('anything else that the webhook does', () => {
     // The first one does not wait for the answer.
     await expect.poll(() => viewerOf(app, token('abc'))).toBe(401);
     webhook.answer = (response) => sendJson(response, 500, {});
-    await sleep(1_100);
+    pass(1.1);
     expect(await viewerOf(app, token('abc'))).toBe(503);
   });
 
   test('each request to the webhook is measured by its outcome, and a cached decision is not', async () => {
     const config = readConfig({
       AUTH_WEBHOOK_URL: webhook.url,
-      AUTH_WEBHOOK_TTL: '1s',
-      REQUEST_TIMEOUT: '1s',
+      AUTH_WEBHOOK_TTL: '60s',
+      REQUEST_TIMEOUT: '4s',
     });
     const { app, metrics } = await buildObserved({ database: gateway.database, config });
     webhook.users.set('Token good', 1);
@@ -282,7 +288,7 @@ describe('anything else that the webhook does', () => {
     await read(app, token('failed'));
     webhook.answer = () => {};
     await read(app, token('late'));
-    await sleep(1_100);
+    stopClocks(performance)(61);
     await read(app, token('good'));
     const text = await metrics();
     expect(text).toContain('\ngateway_auth_webhook_stale_total 1\n');
@@ -292,7 +298,7 @@ describe('anything else that the webhook does', () => {
       );
     }
     const [, late] = /_seconds_sum\{outcome="timeout"\} (\S+)/.exec(text) ?? [];
-    expect(Number(late)).toBeGreaterThan(0.4);
+    expect(Number(late)).toBeGreaterThan(1.5);
   });
 
   test('LEGACY_HOST is its Host where it is at the origin of LEGACY_URL', async () => {
@@ -320,6 +326,7 @@ describe('anything else that the webhook does', () => {
 
 test('the answer of the webhook is kept for AUTH_WEBHOOK_TTL, answer and refusal alike', async () => {
   const app = await open({ AUTH_WEBHOOK_TTL: '1s' });
+  const pass = stopClocks(performance);
   webhook.users.set('Token good', 1);
   for (let index = 0; index < 3; index += 1) {
     expect(await viewerOf(app, token('good'))).toBe(1);
@@ -328,7 +335,7 @@ test('the answer of the webhook is kept for AUTH_WEBHOOK_TTL, answer and refusal
   expect(webhook.asked).toHaveLength(2);
   webhook.users.clear();
   webhook.users.set('Token bad', 2);
-  await sleep(1_050);
+  pass(1.1);
   expect(await viewerOf(app, token('good'))).toBe(401);
   expect(await viewerOf(app, token('bad'))).toBe(2);
   expect(webhook.asked).toHaveLength(4);
@@ -373,12 +380,13 @@ const used = async () => {
 
 test('RATE_LIMIT counts a request once, before it is asked about: for its address, later for its user', async () => {
   const app = await open({ RATE_LIMIT: '5/day', AUTH_WEBHOOK_TTL: '1s' });
+  const pass = stopClocks(performance);
   webhook.users.set('Token a', 1);
   expect((await read(app, token('a'))).statusCode).toBe(200);
   expect(await used()).toEqual(['address 127.0.0.1: 1']);
   expect((await read(app, token('a'))).statusCode).toBe(200);
   expect(await used()).toEqual(['address 127.0.0.1: 1', 'user 1: 1']);
-  await sleep(1_050);
+  pass(1.1);
   expect((await read(app, token('a'))).statusCode).toBe(200);
   expect(webhook.asked).toHaveLength(2);
   expect(await used()).toEqual(['address 127.0.0.1: 1', 'user 1: 2']);
@@ -397,23 +405,28 @@ test('RATE_LIMIT refuses without asking, and not the viewers who are known', asy
   expect((await read(app, token('a'))).statusCode).toBe(200);
 });
 
-test('a flood of credentials from one address leaves places for others', {
-  timeout: 30_000,
-}, async () => {
+test('a flood of credentials from one address leaves places for others', async () => {
   const app = await open({ TRUST_PROXY: '127.0.0.1' });
-  webhook.answer = (response) => setTimeout(() => sendJson(response, 401, {}), 50);
+  const held: ServerResponse[] = [];
+  const refuse = (response: ServerResponse) => sendJson(response, 401, {});
+  webhook.answer = (response, { headers }) => {
+    if (/guess/.test(headers.authorization ?? '')) held.push(response);
+    else refuse(response);
+  };
   const statuses: number[] = [];
   const flood = Array.from({ length: 1_500 }, async (_, index) => {
     const headers = { ...token(`guess ${index}`), 'x-forwarded-for': '10.0.0.1' };
     statuses.push((await read(app, headers)).statusCode);
   });
-  await sleep(100);
+  await expect.poll(() => held.length).toBe(8);
   for (let index = 0; index < 20; index += 1) {
     const headers = { ...token(`other ${index}`), 'x-forwarded-for': `10.0.1.${index}` };
     expect((await read(app, headers)).statusCode).toBe(401);
   }
   // The others do not wait behind the flood.
-  expect(statuses.length).toBeLessThan(1_000);
+  expect(statuses).not.toContain(401);
+  webhook.answer = refuse;
+  held.forEach(refuse);
   await Promise.all(flood);
   expect(new Set(statuses)).toEqual(new Set([401, 503]));
   expect(webhook.underWay.most).toBeLessThanOrEqual(9);
@@ -421,6 +434,7 @@ test('a flood of credentials from one address leaves places for others', {
 
 test('a flood of refused credentials evicts no accepted one', async () => {
   // 21,000 questions would take a minute to send.
+  stopClocks(performance);
   const questions = vi.spyOn(HttpClient.prototype, 'ask');
   onTestFinished(() => questions.mockRestore());
   questions.mockImplementation(async (_origin, { headers }) => ({
@@ -542,11 +556,6 @@ test.each([
   }
 });
 
-test('without a credential the contract is as it is', async () => {
-  const { headers } = await read(await open(), { cookie: 'csrftoken=1' });
-  expect(headers).toMatchObject({ vary: 'Accept', 'cache-control': 'no-cache' });
-});
-
 test('the OpenAPI document names what is accepted', async () => {
   const app = await open({ AUTH_COOKIES: 'sessionid' });
   const { paths, components } = (await read(app, {}, { url: '/api/openapi.json' })).json();
@@ -577,7 +586,7 @@ const follow = async (period: string) => {
 
 test('a stream is renewed as often as its answer ends, until it is refused', async () => {
   const { asking, stream, isOpen, seconds } = await follow('1s');
-  await expect.poll(() => asking.asked.length).toBe(3);
+  await expect.poll(() => asking.asked.length).toBeGreaterThanOrEqual(3);
   expect(seconds()).toBeGreaterThan(1.5);
   expect(await isOpen()).toBe(true);
   // Anyone can see when it was refused last.
@@ -613,7 +622,7 @@ test('a stream outlives a webhook that fails, hangs or is gone by one more perio
   });
   const { asking, isOpen } = await follow('2s');
   asking.answer = (response) => sendJson(response, 503, {});
-  await expect.poll(() => asking.asked.length).toBe(2);
+  await expect.poll(() => asking.asked.length).toBeGreaterThanOrEqual(2);
   asking.answer = undefined;
   await Promise.all(lost);
   await sleep(500);

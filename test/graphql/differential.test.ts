@@ -7,7 +7,13 @@ import { ContextFactory } from '../../src/graphql/context.ts';
 import { compileQuery } from '../../src/graphql/plugins/compiled-queries.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { textOf } from '../support/databases/statements.ts';
-import { openForTest, openGateway, outfitId, type TestGateway } from '../support/gateway.ts';
+import {
+  openForTest,
+  openGateway,
+  outfitId,
+  type TestGateway,
+  userId,
+} from '../support/gateway.ts';
 import { createRandom, generateDocument } from '../support/graphql/random-documents.ts';
 import { amount } from '../support/lane.ts';
 
@@ -16,7 +22,7 @@ const ids = rows.slice(0, 4).flatMap(({ id, userId }) => [id, userId]);
 const names = rows.slice(0, 3).map(({ user }) => user.username);
 const conditions = [
   ...rows.slice(0, 2).map(({ id }) => outfitId(id)),
-  ...rows.slice(0, 2).map(({ userId }) => Buffer.from(`User:${userId}`).toString('base64')),
+  ...rows.slice(0, 2).map((row) => userId(row.userId)),
   '2022-01-01T00:00:00Z',
   'the',
 ];

@@ -204,16 +204,14 @@ test('when the database is away, clients learn nothing about it', async () => {
   expect(headers['content-type']).toBe('application/json');
 });
 
-describe('the schema', () => {
-  test('the schema describes every type, field, argument, enum value and input field', () => {
-    const undescribed: string[] = [];
-    visit(parse(printSchema(schema)), {
-      enter(node) {
-        const isDescribed = 'description' in node && Boolean(node.description?.value.trim());
-        const isNamed = node.kind.endsWith('Definition') && 'name' in node;
-        if (isNamed && !isDescribed) undescribed.push(print(node));
-      },
-    });
-    expect(undescribed).toEqual([]);
+test('the schema describes every type, field, argument, enum value and input field', () => {
+  const undescribed: string[] = [];
+  visit(parse(printSchema(schema)), {
+    enter(node) {
+      const isDescribed = 'description' in node && Boolean(node.description?.value.trim());
+      const isNamed = node.kind.endsWith('Definition') && 'name' in node;
+      if (isNamed && !isDescribed) undescribed.push(print(node));
+    },
   });
+  expect(undescribed).toEqual([]);
 });

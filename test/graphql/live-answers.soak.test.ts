@@ -206,7 +206,7 @@ describe('a live answer', () => {
     }
     await untilLooked(gateway);
     // One statement for the change, and one each if other commits on the server came in between.
-    expect(lists() - before).toBeLessThan(10);
+    expect(lists() - before).toBeLessThan(streams.length);
 
     for (const stream of streams) stream.close();
     const looks = async () => {
@@ -300,14 +300,14 @@ describe('streams', () => {
 
   test('streams end with their token, measured and logged by what came before the first answer', async () => {
     const { app, log, metrics: text } = await buildObserved(await open());
-    const stream = await openStream(await baseOfApp(app), list, { headers: await signIn(ann, 3) });
+    const stream = await openStream(await baseOfApp(app), list, { headers: await signIn(ann, 6) });
     expect(await text()).toMatch(/^gateway_streams_open\{transport="sse"\} 1$/m);
     expect(await stream.ended).toBe(true);
     const expired = { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] };
     expect(stream.events().slice(-2)).toMatchObject([{ data: expired }, { name: 'complete' }]);
     await expect.poll(text).toMatch(/^gateway_streams_open\{transport="sse"\} 0$/m);
     expect(await text()).toMatch(/^gateway_streams_opened_total\{transport="sse"\} 1$/m);
-    await expect.poll(text).toMatch(/duration_seconds_bucket\{le="2.5",.*"\/graphql".*\} 1$/m);
+    await expect.poll(text).toMatch(/duration_seconds_bucket\{le="5",.*"\/graphql".*\} 1$/m);
     expect(log.text()).not.toContain('slow');
   });
 });

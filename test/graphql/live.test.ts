@@ -63,7 +63,7 @@ describe('multipart/mixed with subscriptionSpec=1.0', () => {
     expect(await wrong.read(2)).toMatch(
       /^--graphql.*"payload":\{"errors":\[.*\}\r\n--graphql--\r\n$/s,
     );
-    const expiring = await ask(oneOutfit, apollo, await signIn(1, 2));
+    const expiring = await ask(oneOutfit, apollo, await signIn(1, 4));
     const text = await expiring.read(9);
     expect(text).toContain('{"payload":null,"errors":[{"message":"The token has expired');
     expect(text).toMatch(/\r\n--graphql--\r\n$/);

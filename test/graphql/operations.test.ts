@@ -84,7 +84,7 @@ test('errors are counted by code and type, over HTTP and a WebSocket, and those 
     'NOT_FOUND mutation 1',
     'PAGE_NOT_FOUND query 3',
     // It is read again when the database has changed, say by the likes that are counted.
-    expect.stringMatching(/^PAGE_NOT_FOUND subscription [12]$/),
+    expect.stringMatching(/^PAGE_NOT_FOUND subscription \d+$/),
   ]);
 });
 
@@ -336,11 +336,12 @@ describe('metrics', () => {
     const [, address = ''] = await server.until(/Metrics: +(http:[^\s"]+)/);
     const base = await baseOf(server);
     await fetch(`${base}/api/outfits/`).then((response) => response.text());
-    await sleep(50);
     const metrics = await fetch(address);
     expect(metrics.status).toBe(200);
     expect(metrics.headers.get('content-type')).toContain('text/plain');
-    expect(await metrics.text()).toContain('route="/api/outfits/"');
+    // An answer is counted when it has been sent, which its client may know before.
+    const text = async () => (await fetch(address)).text();
+    await expect.poll(text).toContain('route="/api/outfits/"');
     expect((await fetch(new URL('/api/outfits/', address))).status).toBe(404);
     expect((await fetch(`${base}/metrics`)).status).toBe(404);
     expect(await stop(server)).toBe(0);

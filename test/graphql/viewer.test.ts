@@ -63,6 +63,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     }
     const shared = '{ outfits { results { databaseId likes } } }';
     await ask(shared);
-    expect(await statementsOf(gateway, () => ask(shared, ann))).toHaveLength(0);
+    // Others who use the same PostgreSQL may make it be read again.
+    const read = () => statementsOf(gateway, () => ask(shared, ann));
+    await expect.poll(read).toEqual([]);
   });
 });

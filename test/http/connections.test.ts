@@ -146,31 +146,47 @@ test('nothing behind the last answer of a connection is executed', async () => {
   expect(statusesIn(await sendRaw(gateway.app, head, rest + next))).toEqual([413]);
 });
 
-const begin = async (line: string, headers = '') => {
-  const address = addressOf(await baseOfApp(gateway.app));
-  const head = `${line}\r\nHost: a\r\nExpect: 100-continue\r\nContent-Type: application/json\r\n${headers}\r\n`;
-  const socket = await sendPart(address, head);
+const begin = async (line: string, headers: string, part = '', on = gateway) => {
+  const address = addressOf(await baseOfApp(on.app));
+  const head = `${line}\r\nHost: a\r\nContent-Type: application/json\r\n${headers}\r\n`;
+  const socket = await sendPart(address, head + part);
   const [answer] = (await once(socket.setEncoding('latin1'), 'data')) as [string];
   return { socket, answer };
 };
+const expectation = 'Expect: 100-continue\r\n';
 
 test.each([
   ['POST /nope HTTP/1.1', 'Content-Length: 5\r\n', 404],
   ['POST /api/outfits/ HTTP/1.1', 'Content-Length: 5\r\n', 401],
-  ['POST /graphql HTTP/1.1', 'Authorization: Bearer x\r\nContent-Length: 5\r\n', 401],
+  ['POST /graphql HTTP/1.1', 'Authorization: Bearer x\r\nContent-Length: 1000000\r\n', 401],
   ['PUT /api/outfits/ HTTP/1.1', 'Transfer-Encoding: chunked\r\n', 405],
   ['POST /graphql HTTP/1.1', 'Content-Length: 1048577\r\n', 413],
-])('Expect: 100-continue gets the final status at once: %s, %s', async (line, headers, status) => {
-  const { socket, answer } = await begin(line, headers);
-  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^{]*Connection: close\r\n`, 'i'));
+])('a body that is still to come is refused at once: %s, %s', async (line, headers, status) => {
+  const expected = `^HTTP/1\\.1 ${status} `;
+  const { socket, answer } = await begin(line, headers + expectation);
+  expect(answer).toMatch(new RegExp(`${expected}[^{]*Connection: close\r\n`, 'i'));
   await once(socket, 'close');
+  const begun = await begin(line, headers, '1');
+  expect(begun.answer).toMatch(new RegExp(expected));
+  begun.socket.destroy();
+});
+
+test('a body that is still to come is refused at once where too much was sent', async () => {
+  const limited = await openForTest('PostgreSQL', [], { RATE_LIMIT: '1/day' });
+  await limited.get('/api/outfits/');
+  const { socket, answer } = await begin(
+    'POST /graphql HTTP/1.1',
+    'Content-Length: 9\r\n',
+    '1',
+    limited,
+  );
+  expect(answer).toMatch(/^HTTP\/1\.1 429 /);
+  socket.destroy();
 });
 
 test('Expect: 100-continue gets 100 once it is let in', async () => {
-  const { socket, answer } = await begin(
-    'POST /graphql HTTP/1.1',
-    `Content-Length: ${query.length}\r\n`,
-  );
+  const length = `Content-Length: ${query.length}\r\n`;
+  const { socket, answer } = await begin('POST /graphql HTTP/1.1', length + expectation);
   expect(answer).toBe('HTTP/1.1 100 Continue\r\n\r\n');
   socket.write(query);
   expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 200 [\s\S]*"count":45/);

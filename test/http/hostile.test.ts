@@ -1,7 +1,7 @@
 // The checks that attackers' tools make first: graphql-cop's, the OWASP list for GraphQL, requests
 // that a page of another site can send, and bytes that are hardly HTTP.
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { addressOf, sendPart } from '../support/faults/clients.ts';
 import { buildObserved, openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
@@ -83,8 +83,10 @@ test('errors show nothing of the inside', async () => {
 
 const payload = JSON.stringify({ query: '{ __typename }' });
 
-// Others are those of limits.test.ts.
 test.each([
+  undefined,
+  'text/plain',
+  'nonsense',
   'text/plain;application/json',
   'text/plain; charset=application/json',
   'application/x-www-form-urlencoded',
@@ -95,7 +97,11 @@ test.each([
   'application/json, text/plain',
   ' ',
 ])('a page of another site cannot send a body of the type %s', async (type) => {
-  expectRefused(await send({ method: 'POST', headers: { 'content-type': type }, payload }), 415);
+  const headers = type === undefined ? {} : { 'content-type': type };
+  const response = await send({ method: 'POST', headers, payload: Buffer.from(payload) });
+  expectRefused(response, 415);
+  const message = 'The Content-Type of a POST must be application/json.';
+  expect(response.json().errors[0].message).toBe(message);
 });
 
 test('a page of another site cannot hide behind a second Content-Type, or behind none', async () => {
@@ -202,57 +208,55 @@ test('bytes that are not a request in a body are answered at once, after the req
   expect(statusesIn(await sendRaw(open.app, page(1) + body))).toEqual([200, 400]);
 });
 
-describe('requests that cannot be read', () => {
-  const CORS_ORIGINS = 'https://app.test';
-  const head = 'HTTP/1.1\r\nHost: a\r\n';
-  const long = 'x'.repeat(20_000);
+const CORS_ORIGINS = 'https://app.test';
+const line = 'HTTP/1.1\r\nHost: a\r\n';
+const long = 'x'.repeat(20_000);
 
-  test('are counted and logged by their reason, with the form and the CORS headers of their path', async () => {
-    const opened = await openForTest('PostgreSQL', [], { CORS_ORIGINS });
-    const { app, log, metrics } = await buildObserved(opened, 'debug');
-    const { lines } = log;
-    for (const [reason, bytes, status = 400] of [
-      ['method', `get / ${head}Origin: https://app.test\r\n\r\n`],
-      ['method', `FOO /graphql ${head}\r\n`],
-      ['method', `PLAY rtsp://a/ RTSP/1.0\r\nOrigin: https://app.test\r\n\r\n`],
-      ['target', `GET /api/outfits/?q=\xc3\xa9 ${head}Origin: https://app.test\r\n\r\n`],
-      ['target', `GET /graphql?query=\xe9 ${head}Origin: https://app.test\r\n\r\n`],
-      ['version', `GET / HTTP/1.2\r\nOrigin: https://app.test\r\n\r\n`],
-      ['version', `GET / FTP/1.1\r\nOrigin: https://app.test\r\n\r\n`],
-      ['header', `GET / ${head}Origin: https://app.test\r\nA: b\r\n c\r\n\r\n`],
-      ['header', `GET /graphql ${head}origin:https://app.test\r\nA: b\x7f\r\n\r\n`],
-      ['size', `GET /graphql?query=${long} ${head}Origin: https://app.test\r\n\r\n`, 431],
-      ['size', `GET /api/outfits/ ${head}Origin: https://app.test\r\nA: ${long}\r\n\r\n`, 431],
-      ['other', `POST /graphql ${head}Origin: https://app.test\r\nContent-Length: x\r\n\r\n`],
-    ] as const) {
-      const before = await metrics();
-      const answer = await sendRaw(app, bytes);
-      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-      const requestId = /^[^{]*\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1];
-      expect(requestId).toBeDefined();
-      expect(answer).toMatch(
-        bytes.includes(' /graphql') ? /\{"errors":\[\{"message":.*"code":/ : /\{"detail":"/,
-      );
-      if (/\r\norigin:/i.test(bytes) && !bytes.includes('rtsp')) {
-        expect(answer).toContain('Access-Control-Allow-Origin: https://app.test\r\n');
-      }
-      const countIn = (text: string) =>
-        Number(
-          new RegExp(`_unreadable_requests_total\\{reason="${reason}"\\} (\\d+)`).exec(text)?.[1] ??
-            0,
-        );
-      expect(countIn(await metrics())).toBe(countIn(before) + 1);
-      const line = { level: 'info', msg: 'unreadable', requestId, reason, status };
-      expect(lines().at(-1)).toMatchObject(line);
+test('requests that cannot be read are counted and logged by their reason, with the form and the CORS headers of their path', async () => {
+  const opened = await openForTest('PostgreSQL', [], { CORS_ORIGINS });
+  const { app, log, metrics } = await buildObserved(opened, 'debug');
+  const { lines } = log;
+  for (const [reason, bytes, status = 400] of [
+    ['method', `get / ${line}Origin: https://app.test\r\n\r\n`],
+    ['method', `FOO /graphql ${line}\r\n`],
+    ['method', `PLAY rtsp://a/ RTSP/1.0\r\nOrigin: https://app.test\r\n\r\n`],
+    ['target', `GET /api/outfits/?q=\xc3\xa9 ${line}Origin: https://app.test\r\n\r\n`],
+    ['target', `GET /graphql?query=\xe9 ${line}Origin: https://app.test\r\n\r\n`],
+    ['version', `GET / HTTP/1.2\r\nOrigin: https://app.test\r\n\r\n`],
+    ['version', `GET / FTP/1.1\r\nOrigin: https://app.test\r\n\r\n`],
+    ['header', `GET / ${line}Origin: https://app.test\r\nA: b\r\n c\r\n\r\n`],
+    ['header', `GET /graphql ${line}origin:https://app.test\r\nA: b\x7f\r\n\r\n`],
+    ['size', `GET /graphql?query=${long} ${line}Origin: https://app.test\r\n\r\n`, 431],
+    ['size', `GET /api/outfits/ ${line}Origin: https://app.test\r\nA: ${long}\r\n\r\n`, 431],
+    ['other', `POST /graphql ${line}Origin: https://app.test\r\nContent-Length: x\r\n\r\n`],
+  ] as const) {
+    const before = await metrics();
+    const answer = await sendRaw(app, bytes);
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    const requestId = /^[^{]*\r\nx-request-id: ([\w-]{8,64})\r\n/.exec(answer)?.[1];
+    expect(requestId).toBeDefined();
+    expect(answer).toMatch(
+      bytes.includes(' /graphql') ? /\{"errors":\[\{"message":.*"code":/ : /\{"detail":"/,
+    );
+    if (/\r\norigin:/i.test(bytes) && !bytes.includes('rtsp')) {
+      expect(answer).toContain('Access-Control-Allow-Origin: https://app.test\r\n');
     }
-    // A client that leaves within its request is no failure.
-    const count = lines().length;
-    await sendPart(addressOf(await baseOfApp(app)), `GET / ${head}`).then((socket) => socket.end());
-    expect(lines()).toHaveLength(count);
-    const other = await app.inject({ url: '/api/outfits/%zz', headers: { origin: CORS_ORIGINS } });
-    expect(other.headers).toMatchObject({
-      'access-control-allow-origin': CORS_ORIGINS,
-      vary: 'Origin',
-    });
+    const countIn = (text: string) =>
+      Number(
+        new RegExp(`_unreadable_requests_total\\{reason="${reason}"\\} (\\d+)`).exec(text)?.[1] ??
+          0,
+      );
+    expect(countIn(await metrics())).toBe(countIn(before) + 1);
+    const logged = { level: 'info', msg: 'unreadable', requestId, reason, status };
+    expect(lines().at(-1)).toMatchObject(logged);
+  }
+  // A client that leaves within its request is no failure.
+  const count = lines().length;
+  await sendPart(addressOf(await baseOfApp(app)), `GET / ${line}`).then((socket) => socket.end());
+  expect(lines()).toHaveLength(count);
+  const other = await app.inject({ url: '/api/outfits/%zz', headers: { origin: CORS_ORIGINS } });
+  expect(other.headers).toMatchObject({
+    'access-control-allow-origin': CORS_ORIGINS,
+    vary: 'Origin',
   });
 });

@@ -79,21 +79,22 @@ test('a shared link brings query and variables', async () => {
   expect(new URL(page.url()).searchParams.get('query')).toBe(query);
 });
 
-const examples = 'header fieldset button';
+const buttons = 'header fieldset button';
 
 /** Chooses an example, and waits until GraphiQL knows its operation. */
 async function choose(page: Page, name: string): Promise<void> {
-  await page.locator(examples, { hasText: name }).click();
-  const chosen = await textIn(page, 'query');
-  const addressed = () => new URL(page.url()).searchParams;
+  await page.locator(buttons, { hasText: name }).click();
+  const named = new RegExp(`^(?:query|subscription) ${name}\\b`, 'm');
+  await expect.poll(() => textIn(page, 'query')).toMatch(named);
   // Not before: at first, GraphiQL writes the query that it begins with.
-  await expect.poll(() => addressed().get('query')).toBe(chosen);
+  const addressed = () => new URL(page.url()).searchParams.get('query');
+  await expect.poll(addressed).toMatch(named);
 }
 
 test('every example can be chosen and run, or says that it needs a token', async () => {
   const page = await openPage('/graphql', { mayGet: 401 });
   await page.waitForSelector(play);
-  const names = await page.locator(examples).allInnerTexts();
+  const names = await page.locator(buttons).allInnerTexts();
   expect(names.length).toBeGreaterThan(3);
   for (const name of names) {
     await choose(page, name);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { makeFolder } from '../support/cli/folder.ts';
-import { type TestGateway, useGateway } from '../support/gateway.ts';
+import { type TestGateway, useGateway, userId } from '../support/gateway.ts';
 import { hrefsOf, textsOf } from '../support/http/html.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) => ({
@@ -191,7 +191,7 @@ describe('in GraphQL', () => {
   // biome-ignore lint/suspicious/noExplicitAny: the documents of this group give many shapes
   const query = (text: string): Promise<any> => gateway.post(text);
   const [user = 0] = rows.map(({ userId }) => userId);
-  const globalId = Buffer.from(`User:${user}`).toString('base64');
+  const globalId = userId(user);
 
   test('a filter with both forms of users returns what matches both', async () => {
     const own = rows.filter(({ userId }) => userId === user).length;

@@ -85,17 +85,14 @@ export async function openPage(
   return page;
 }
 
-/**
- * What axe-core finds that keeps people from using a page, by WCAG and by good practice; folds are opened.
- * @param part a selector, where the rest of the page has been looked at
- */
-export async function findBarriers(page: Page, part = 'html'): Promise<string[]> {
+/** What axe-core finds that keeps people from using a page, by WCAG and by good practice; folds are opened. */
+export async function findBarriers(page: Page): Promise<string[]> {
   // Not as a script of the page, which its policy would not let in.
   await page.evaluate(axe.source);
   await page.evaluate(`for (const fold of document.querySelectorAll('details')) fold.open = true`);
   // What passes is told of thousands of elements, which takes longer than to look at them.
   const { violations } = await page.evaluate<Pick<axe.AxeResults, 'violations'>>(
-    `axe.run('${part}', { resultTypes: ['violations'] }).then(({ violations }) => ({ violations }))`,
+    `axe.run({ resultTypes: ['violations'] }).then(({ violations }) => ({ violations }))`,
   );
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
 }

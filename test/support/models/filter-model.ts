@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import type { OutfitRow } from '../../../src/outfits/row.ts';
 import { formatTimestamp } from '../../../src/outfits/timestamps.ts';
-import { outfitId } from '../gateway.ts';
+import { outfitId, userId } from '../gateway.ts';
 
 /** Titles and descriptions in many scripts. */
 export const texts = [
@@ -36,7 +36,6 @@ const searches = [
     'йод',
   ],
 ];
-const userId = (id: number) => Buffer.from(`User:${id}`).toString('base64');
 
 export interface Filter {
   readonly ids?: readonly string[] | null;
