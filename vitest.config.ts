@@ -24,7 +24,7 @@ export default defineConfig({
     // CI ends with the messages of what failed: they say what was found.
     chaiConfig: { truncateThreshold: 500 },
     // How long what is waited for may take: long, for a busy machine.
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 60_000 } },
     // Two cores; but most tests also wait.
     maxWorkers: 4,
   },

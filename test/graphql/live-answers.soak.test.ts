@@ -46,7 +46,7 @@ type Gateway = Awaited<ReturnType<typeof open>>;
 /** Waits until the gateway has looked at the database some more times. */
 async function untilLooked({ database }: Gateway, times = 3): Promise<void> {
   const take = vi.spyOn(database.snapshots, 'next');
-  await expect.poll(() => take.mock.calls.length, { timeout: 20_000 }).toBeGreaterThan(times);
+  await expect.poll(() => take.mock.calls.length).toBeGreaterThan(times);
   take.mockRestore();
 }
 
@@ -169,7 +169,7 @@ describe('a live answer', () => {
     });
     const before = waiting;
     await gateway.retitle('One');
-    await expect.poll(() => waiting, { timeout: 20_000 }).toBeGreaterThan(before);
+    await expect.poll(() => waiting).toBeGreaterThan(before);
     await gateway.retitle('Two');
     const opening = openStream(gateway.base, query);
     // So that it has come before the reading goes on; were it later, it would see the same.
@@ -202,7 +202,7 @@ describe('a live answer', () => {
     await gateway.execute("UPDATE outfits SET title = 'All of them'");
     for (const stream of streams) {
       const last = () => stream.events().at(-1)?.data.data.outfits.results[0].title;
-      await expect.poll(last, { timeout: 20_000 }).toBe('All of them');
+      await expect.poll(last).toBe('All of them');
     }
     await untilLooked(gateway);
     // One statement for the change, and one each if other commits on the server came in between.
@@ -214,7 +214,7 @@ describe('a live answer', () => {
       await sleep(700);
       return take.mock.calls.length - seen;
     };
-    await expect.poll(looks, { timeout: 20_000 }).toBe(0);
+    await expect.poll(looks).toBe(0);
   });
 });
 
@@ -268,7 +268,7 @@ describe('streams', () => {
     expect(JSON.parse(third.text()).errors[0].extensions.code).toBe('TOO_MANY_STREAMS');
     first.close();
     const status = async () => (await openStream(base, list)).response.statusCode;
-    await expect.poll(status, { timeout: 20_000 }).toBe(200);
+    await expect.poll(status).toBe(200);
   });
 
   test('streams hold none of MAX_CONCURRENT_REQUESTS', async () => {
@@ -289,12 +289,12 @@ describe('streams', () => {
     for (let likes = 1; likes <= changes; likes++) {
       await gateway.execute('UPDATE outfit_like_counts SET likes = $1', [2_000 + likes]);
       const last = () => quick.events().at(-1)?.data.data.outfit.likes;
-      await expect.poll(last, { timeout: 20_000 }).toBe(2_000 + likes);
+      await expect.poll(last).toBe(2_000 + likes);
       await untilLooked(gateway, 1);
     }
     slow.response.resume();
     const last = () => slow.events().at(-1)?.data.data.outfits.results[0].likes;
-    await expect.poll(last, { timeout: 20_000 }).toBe(2_000 + changes);
+    await expect.poll(last).toBe(2_000 + changes);
     expect(slow.events().length).toBeLessThan(changes);
   });
 

@@ -136,9 +136,9 @@ describe('the token', () => {
         complete: () => failures.push('complete'),
       },
     );
-    await expect.poll(() => connections, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => connections).toBe(2);
     await retitle('After');
-    await expect.poll(() => titles.at(-1), { timeout: 20_000 }).toBe('After');
+    await expect.poll(() => titles.at(-1)).toBe('After');
     expect(failures).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ export default defineConfig({
     // axe-core takes long on a machine that has other work.
     testTimeout: 120_000,
     hookTimeout: 60_000,
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 60_000 } },
     // One browser and one gateway answer all.
     maxWorkers: 2,
   },
