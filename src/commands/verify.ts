@@ -71,30 +71,29 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
 
   const origins = originsOf(values.origin, config);
   const routes = readOwnRoutes(config.restDocuments);
-  const verify = (openOurs: OpenOurs) => {
+  const verify = (ours: ComparedService) => {
     const reporter = new Reporter(io.stderr);
-    const options = { listing, headers, openOurs, report, signal, sample, origins, timeout, wait };
-    return verifyListing({ ...options, routes }, reporter).finally(() => reporter.finish());
+    const options = { listing, headers, ours, report, signal, sample, origins, timeout, wait };
+    return verifyListing({ ...options, routes }, reporter).finally(() => {
+      reporter.finish();
+      return ours.close();
+    });
   };
   const facts = against
-    ? await verify(async () => createOwnService({ url: against, timeout }))
+    ? await verify(createOwnService({ url: against, timeout }))
     : await withService(config, verify);
   const compared = `${formatNumber(facts.records)} records in ${facts.orders} orders, ${formatNumber(facts.answers)} answers`;
   return conclude(report, compared, { sources, against, ...facts }, values.json, io);
 }
 
-type OpenOurs = (pageSize: number | undefined) => Promise<ComparedService>;
-
 /** Compares with a service in this process, on the configured database. */
 async function withService<Result>(
   config: Config,
-  verify: (openOurs: OpenOurs) => Promise<Result>,
+  verify: (ours: ComparedService) => Promise<Result>,
 ): Promise<Result> {
   try {
-    return await withDatabase(config, (database) =>
-      verify((pageSize = config.pageSize) =>
-        openComparedService({ ...config, pageSize }, database),
-      ),
+    return await withDatabase(config, async (database) =>
+      verify(await openComparedService(config, database)),
     );
   } catch (error) {
     if (!(error instanceof EmbeddedDatabaseError)) throw error;

@@ -1,17 +1,16 @@
 // Sends a request to both services, compares the answers, and rechecks a difference before it is reported:
 // both services may change during the comparison, and not at the same moment.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Answer } from '../../http/client.ts';
+import { SourceError } from '../../old-listing/page.ts';
 import { compareAnswers } from '../compare/compare.ts';
 import { type Difference, transientKinds } from '../compare/difference.ts';
 import type { ComparedRequest } from './compared-requests.ts';
 import {
-  type AskOptions,
+  type Asked,
   askWithRetry,
   type Both,
   type ComparedService,
-  type Method,
-  NoAnswerError,
+  type SentHeaders,
   type Side,
 } from './compared-service.ts';
 import type { Report } from './report.ts';
@@ -20,8 +19,6 @@ interface Suspect {
   readonly request: ComparedRequest;
   readonly differences: readonly Difference[];
 }
-
-type AttemptLimits = Pick<AskOptions, 'maxAttempts' | 'allowErrors'>;
 
 interface CheckerOptions extends Both<ComparedService> {
   /** Origin of a web app, which requests are sent with: the headers of CORS depend on it. */
@@ -44,76 +41,80 @@ const maxFailuresInRow = 50;
 
 export class Checker {
   compared = 0;
-  /** Why no more requests are sent: a service is unreachable. */
-  unreachable: string | undefined;
   #failuresInRow = 0;
   readonly #confirmed = new Map<string, number>();
   #suspects: Suspect[] = [];
 
   constructor(readonly options: CheckerOptions) {}
 
-  async ask(request: ComparedRequest, limits: AttemptLimits = {}): Promise<Both<Answer>> {
-    const { method, targets, isConditional, comparesLength } = request;
-    const options = { ...this.options, ...limits, headers: this.#headersOf(request) };
+  /** @param query of the listing @throws SourceError without an answer */
+  async askOne(side: Side, query: string): Promise<Asked> {
+    const service = this.options[side];
+    const answer = await askWithRetry(service, 'GET', service.path + query, this.options);
+    if (answer.failure !== undefined) throw new SourceError(answer.failure);
+    return answer;
+  }
+
+  /**
+   * Compares a request; differences are reported at once, or after a recheck.
+   * @throws SourceError when a required request fails, or a service is unreachable
+   */
+  async check(request: ComparedRequest): Promise<Both<Asked>> {
+    const answers = await this.#ask(request);
+    this.compared++;
+    const differences = this.#compare(request, answers);
+    if (!differences.some((difference) => this.#needsRecheck(difference))) {
+      this.report(request, differences);
+    } else if (this.#suspects.push({ request, differences }) >= maxSuspects) {
+      await this.recheck();
+    }
+    return answers;
+  }
+
+  async #ask(request: ComparedRequest): Promise<Both<Asked>> {
+    const { method, targets, isConditional, isRequired } = request;
+    const limits = isRequired ? {} : { maxAttempts };
+    const headers = this.#headersOf(request);
     const ask = async (side: Side) => {
-      const [service, target] = [this.options[side], targets[side]];
-      const answer = await askWithRetry(service, method, target, options);
-      const { etag, 'content-length': length } = answer.headers;
-      if (isConditional && etag !== undefined) {
-        const headers = { ...options.headers, 'if-none-match': etag };
-        return askWithRetry(service, method, target, { ...options, headers });
-      }
-      if (!comparesLength || length === undefined) return answer;
-      return withLengthOfGet(answer, await askWithRetry(service, 'GET', target, options));
+      const send = (own: SentHeaders) =>
+        askWithRetry(this.options[side], method, targets[side], {
+          ...{ ...this.options, ...limits },
+          headers: own,
+        });
+      const answer = await send(headers);
+      const { etag } = answer.headers;
+      const isAskedAgain = isConditional && etag !== undefined;
+      return isAskedAgain ? send({ ...headers, 'if-none-match': etag }) : answer;
     };
     const [theirs, ours] = await Promise.all([ask('theirs'), ask('ours')]);
+    const failure = theirs.failure ?? ours.failure;
+    if (isRequired && failure !== undefined) {
+      const found = this.#compare(request, { theirs, ours });
+      this.report(
+        request,
+        found.filter(({ kind }) => kind === 'status'),
+      );
+      throw new SourceError(failure);
+    }
+    this.#failuresInRow = theirs.status && ours.status ? 0 : this.#failuresInRow + 1;
+    if (failure !== undefined && this.#failuresInRow >= maxFailuresInRow) {
+      throw new SourceError(`${maxFailuresInRow} requests in a row had no answer. ${failure}`);
+    }
     return { theirs, ours };
   }
 
   /** All have an origin: the headers of CORS depend on it. */
   #headersOf = ({ headers }: ComparedRequest) => ({ origin: this.options.origin, ...headers });
 
-  /** @param query of the listing */
-  askOne(side: Side, query: string): Promise<Answer> {
-    const service = this.options[side];
-    return askWithRetry(service, 'GET', service.path + query, this.options);
-  }
-
-  /** Gives an empty answer of the source for a failure: a later comparison of the same request reports it. */
-  askSource(target: string, method: Method = 'GET'): Promise<Answer> {
-    const options = { ...this.options, maxAttempts, allowErrors: true };
-    return askWithRetry(this.options.theirs, method, target, options).catch((error) => {
-      if (!(error instanceof NoAnswerError)) throw error;
-      return { status: 0, headers: {}, body: Buffer.alloc(0) };
-    });
-  }
-
-  compare(request: ComparedRequest, answers: Both<Answer>): Difference[] {
+  #compare(request: ComparedRequest, answers: Both<Asked>): Difference[] {
     const { method, targets, select } = request;
     const { theirs, ours } = this.options;
+    const silent = [answers.theirs, answers.ours].find(({ status }) => status === 0)?.failure;
+    if (silent !== undefined) return [{ kind: 'status', where: 'unreachable', sentence: silent }];
     const bases = { theirs: theirs.linkBases ?? theirs.base, ours: ours.linkBases ?? ours.base };
     const compared = { method, target: targets.theirs, headers: this.#headersOf(request) };
     const found = compareAnswers(compared, answers.theirs, answers.ours, bases);
     return select ? select(found, answers) : found;
-  }
-
-  /** Compares a request; differences are reported at once, or after a recheck. */
-  async check(request: ComparedRequest): Promise<Partial<Both<Answer>>> {
-    const answers = await this.#askBoth(request);
-    this.compared++;
-    await this.settle(request, answers);
-    return 'kind' in answers ? {} : answers;
-  }
-
-  /** Reports the differences of two answers, now or after a recheck. */
-  async settle(request: ComparedRequest, answers: Both<Answer> | Difference): Promise<void> {
-    const differences = this.#find(request, answers);
-    if (!differences.some((difference) => this.#needsRecheck(difference))) {
-      this.report(request, differences);
-      return;
-    }
-    this.#suspects.push({ request, differences });
-    if (this.#suspects.length >= maxSuspects) await this.recheck();
   }
 
   #needsRecheck(difference: Difference): boolean {
@@ -133,33 +134,29 @@ export class Checker {
 
   /** Sends the requests of all suspects again, and reports what still differs. */
   async recheck(): Promise<void> {
-    let suspects = this.#suspects;
-    this.#suspects = [];
+    let suspects = this.#suspects.splice(0);
     const { wait, signal } = this.options;
-    const delays = [wait / 4, wait];
-    for (const [round, delay] of delays.entries()) {
+    for (const [isLast, delay] of [[false, wait / 4] as const, [true, wait] as const]) {
       if (suspects.length === 0) return;
-      if (this.unreachable === undefined) await sleep(delay, undefined, { signal });
       const left: Suspect[] = [];
-      for (const [index, { request, differences: before }] of suspects.entries()) {
-        if (this.unreachable !== undefined) {
-          this.report(request, before);
-          continue;
+      try {
+        await sleep(delay, undefined, { signal });
+        for (; suspects[0]; suspects.shift()) {
+          const [{ request }] = suspects as [Suspect];
+          const differences = this.#compare(request, await this.#ask(request));
+          const isOpen = differences.some((found) => this.#needsRecheck(found));
+          if (!isLast && isOpen) left.push({ request, differences });
+          else this.#confirm(request, differences);
         }
-        const answers = await this.#askBoth(request).catch((error: unknown) => {
-          this.#suspects.push(...left, ...suspects.slice(index));
-          throw error;
-        });
-        const differences = this.#find(request, answers);
-        const isLast = round === delays.length - 1;
-        if (!isLast && differences.some((found) => this.#needsRecheck(found))) {
-          left.push({ request, differences });
-        } else this.#confirm(request, differences);
+      } catch (error) {
+        this.#suspects.push(...left, ...suspects);
+        throw error;
       }
       suspects = left;
     }
   }
 
+  /** Reports what was not rechecked, since the comparison has ended before. */
   reportUnconfirmed(): void {
     for (const { request, differences } of this.#suspects.splice(0))
       this.report(request, differences);
@@ -172,36 +169,6 @@ export class Checker {
     }
     this.report(request, differences);
   }
-
-  #find(request: ComparedRequest, answers: Both<Answer> | Difference): Difference[] {
-    return 'kind' in answers ? [answers] : this.compare(request, answers);
-  }
-
-  /** A failure becomes a difference, and an error status an answer, unless the request is required. */
-  async #askBoth(request: ComparedRequest): Promise<Both<Answer> | Difference> {
-    if (request.isRequired) return this.ask(request);
-    try {
-      const answers = await this.ask(request, { maxAttempts, allowErrors: true });
-      this.#failuresInRow = 0;
-      return answers;
-    } catch (error) {
-      if (!(error instanceof NoAnswerError)) throw error;
-      if (++this.#failuresInRow >= maxFailuresInRow) {
-        this.unreachable = `${maxFailuresInRow} requests in a row had no answer. ${error.message}`;
-      }
-      return error.difference;
-    }
-  }
 }
 
-/** Links make `Content-Length` another at each service: compared is whether it is that of GET. @see RFC 9110 §9.3.2 */
-function withLengthOfGet(head: Answer, { status, body }: Answer): Answer {
-  const { 'content-length': given, 'content-encoding': encoding } = head.headers;
-  if (encoding !== undefined || status !== head.status) return head;
-  const length = Number(given) === body.length ? 'that of GET' : `${given}, not that of GET`;
-  return { ...head, headers: { ...head.headers, 'content-length': length } };
-}
-
-function keyOf({ kind, where }: Difference): string {
-  return `${kind} ${where}`;
-}
+const keyOf = ({ kind, where }: Difference) => `${kind} ${where}`;

@@ -8,7 +8,6 @@ import {
   maxAttempts as rateLimitedAttempts,
   retry,
 } from '../../old-listing/retry.ts';
-import type { Difference } from '../compare/difference.ts';
 import { servedByHeader } from '../proxy/forwarded-headers.ts';
 
 /** The old service, and this one. */
@@ -39,6 +38,8 @@ interface HttpServiceOptions {
   readonly timeout: number;
 }
 
+const noAnswer: Answer = { status: 0, headers: {}, body: Buffer.alloc(0) };
+
 export function createHttpService({ url, headers, timeout }: HttpServiceOptions): ComparedService {
   const { origin, host, pathname, protocol } = new URL(url);
   const client = new HttpClient();
@@ -54,7 +55,7 @@ export function createHttpService({ url, headers, timeout }: HttpServiceOptions)
       const request = { method, target, headers: { ...sent, ...own }, signal, ...limits };
       return client.ask(origin, request).catch((error) => {
         if (!(error instanceof UndecodableError)) throw error;
-        return { status: 0, headers: {}, body: Buffer.alloc(0), undecodable: error.message };
+        return { ...noAnswer, undecodable: error.message };
       });
     },
     close: () => client.close(),
@@ -62,7 +63,14 @@ export function createHttpService({ url, headers, timeout }: HttpServiceOptions)
 }
 
 /** The compared gateway forwards to the old service: the whole comparison is void. */
-export class ForwardedAnswerError extends SourceError {}
+class ForwardedAnswerError extends SourceError {}
+
+/** Why a comparison has ended, which reports what was found before. @throws any other error */
+export function readBreak(error: unknown): string {
+  if (error instanceof SourceError && !(error instanceof ForwardedAnswerError))
+    return error.message;
+  throw error;
+}
 
 /** This gateway. @throws ForwardedAnswerError where it forwards: the old service would be compared with itself */
 export function createOwnService(options: HttpServiceOptions): ComparedService {
@@ -95,30 +103,26 @@ export function limitRate(service: ComparedService, rate: number): ComparedServi
   };
 }
 
-export interface AskOptions extends RetryOptions {
+/** An answer, or the last one of all attempts; status 0: none came. */
+export interface Asked extends Answer {
+  /** Why all attempts failed. */
+  readonly failure?: string;
+}
+
+interface AskOptions extends RetryOptions {
   readonly headers?: SentHeaders;
-  /** Whether an error status counts as the answer after the last attempt; otherwise NoAnswerError. */
-  readonly allowErrors?: boolean;
 }
 
-export class NoAnswerError extends SourceError {
-  readonly difference: Difference;
-
-  constructor(sentence: string, isSilent: boolean) {
-    super(sentence);
-    this.difference = { kind: 'status', sentence, ...(isSilent ? { where: 'unreachable' } : {}) };
-  }
-}
-
+/** @throws SourceError where another attempt is of no use */
 export async function askWithRetry(
   service: ComparedService,
   method: Method,
   target: string,
-  { allowErrors = false, ...options }: AskOptions,
-): Promise<Answer> {
-  let last: Answer | undefined;
+  options: AskOptions,
+): Promise<Asked> {
+  let last = noAnswer;
   const attempt = async () => {
-    last = undefined;
+    last = noAnswer;
     const answer = await service.ask(method, target, options.signal, options.headers);
     const { status, headers } = answer;
     if (!isTemporary(status)) return { result: answer };
@@ -131,7 +135,5 @@ export async function askWithRetry(
     };
   };
   const outcome = await retry(`${service.base}${target}`, attempt, options);
-  if ('result' in outcome) return outcome.result;
-  if (last && allowErrors) return last;
-  throw new NoAnswerError(outcome.sentence, last === undefined);
+  return 'result' in outcome ? outcome.result : { ...last, failure: outcome.sentence };
 }

@@ -28,7 +28,7 @@ export async function checkCors(
 ): Promise<void> {
   let [varies, isAllowed] = [false, false];
   const check = async (asked: ComparedRequest) => {
-    const headers = (await checker.check(asked)).theirs?.headers ?? {};
+    const { headers } = (await checker.check(asked)).theirs;
     varies ||= /\borigin\b/i.test(headers['vary'] ?? '');
     isAllowed ||= headers['access-control-allow-origin'] !== undefined;
     return headers;

@@ -4,7 +4,13 @@ import type { Readable } from 'node:stream';
 import { type Progress, SourceError } from '../../old-listing/page.ts';
 import { type LoggedRequest, readAccessLog } from './access-log.ts';
 import { Checker } from './checker.ts';
-import { type Both, type ComparedService, limitRate, type Method } from './compared-service.ts';
+import {
+  type Both,
+  type ComparedService,
+  limitRate,
+  type Method,
+  readBreak,
+} from './compared-service.ts';
 import { appMethods, checkCors, unknownOrigin } from './cors-checks.ts';
 import type { Report } from './report.ts';
 
@@ -60,28 +66,33 @@ export async function replay(options: ReplayOptions, reporter: Progress): Promis
   /** Where both services had the same status. */
   const answered = new Set<string>();
   let asked = 0;
+  let sentence: string | undefined;
   const replayNext = async () => {
     for (const [key, times] of requests) {
+      if (sentence !== undefined) return;
       const [method = '', target = ''] = split(key);
       const targets = { theirs: target, ours: target };
       const { theirs, ours } = await checker.check({ method: method as Method, targets, times });
-      if (theirs && theirs.status === ours?.status) answered.add(patternOf(target));
+      if (theirs.status === ours.status) answered.add(patternOf(target));
       reporter.progress(++asked, counts.size);
-      if (checker.unreachable !== undefined) return;
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, replayNext));
-  for (const [pattern, { target, methods }] of patterns) {
-    // A path that only one service has was reported already.
-    if (checker.unreachable !== undefined || (methods.has('GET') && !answered.has(pattern)))
-      continue;
-    const targets = { theirs: target, ours: target };
-    await checkCors(checker, { method: 'GET', targets }, methods, origins);
-  }
-  await checker.recheck();
-  return checker.unreachable === undefined
-    ? outcome
-    : { ...outcome, broken: { asked, sentence: checker.unreachable } };
+  const end = (error: unknown) => {
+    sentence ??= readBreak(error);
+  };
+  await Promise.all(Array.from({ length: concurrency }, () => replayNext().catch(end)));
+  const checkPreflights = async () => {
+    for (const [pattern, { target, methods }] of patterns) {
+      // A path that only one service has was reported already.
+      if (methods.has('GET') && !answered.has(pattern)) continue;
+      const targets = { theirs: target, ours: target };
+      await checkCors(checker, { method: 'GET', targets }, methods, origins);
+    }
+    await checker.recheck();
+  };
+  if (sentence === undefined) await checkPreflights().catch(end);
+  checker.reportUnconfirmed();
+  return sentence === undefined ? outcome : { ...outcome, broken: { asked, sentence } };
 }
 
 async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter: Progress) {

@@ -1,9 +1,8 @@
-// What a walk over the listing overlooks: the other REST paths of this service, the parameters of each, with values of the
-// first page, a wrong credential, an answer that has not changed, and errors in another language.
+// What a walk over the listing overlooks: the other REST paths of this service, and the parameters of each, with values of
+// the first page.
 import { type DocumentNode, getOperationAST, type TypeNode } from 'graphql';
 import { readProperty } from '../../old-listing/page.ts';
 import type { Checker } from './checker.ts';
-import { requestFor } from './compared-requests.ts';
 
 /** A REST path of this service, and the document that answers it. */
 export interface ComparedRoute {
@@ -56,37 +55,6 @@ export async function checkRoutes(
         },
       });
     }
-  }
-}
-
-export async function checkHeaders(checker: Checker): Promise<void> {
-  const { report } = checker.options;
-  const plain = requestFor(checker.options, '');
-  const { headers } = await checker.askSource(plain.targets.theirs);
-  if (headers['etag'] !== undefined) await checker.check({ ...plain, isConditional: true });
-  const languages = 'de, fr;q=0.9, es;q=0.8, pt;q=0.7, it;q=0.6, ja;q=0.5, zh;q=0.4, ru;q=0.3';
-  await checker.check({
-    ...requestFor(checker.options, '?page=0'),
-    headers: { 'accept-language': languages },
-    select: (differences) =>
-      differences.map((found) =>
-        found.kind === 'body' ? { ...found, where: 'error in another language' } : found,
-      ),
-  });
-  for (const scheme of ['Bearer', 'Token']) {
-    await checker.check({
-      ...plain,
-      headers: { authorization: `${scheme} outfit-gateway-verify` },
-      select(differences, { theirs, ours }) {
-        // Without this scheme, both answer as without a credential.
-        if (theirs.status < 400) return [];
-        if (ours.status >= 400) return differences.filter(({ kind }) => kind === 'status');
-        report.note(
-          `The source refuses a wrong credential (${scheme}) with ${theirs.status}, and here it is not read: set AUTH_WEBHOOK_URL or a key of tokens.`,
-        );
-        return [];
-      },
-    });
   }
 }
 
