@@ -2,7 +2,16 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Registry } from 'prom-client';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import { Credentials } from '../../src/admission/credentials.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { ComparisonBudget } from '../../src/legacy/proxy/comparison-budget.ts';
@@ -247,11 +256,11 @@ test('after comparisons that took long, none is made for ten times as long', () 
 
 describe('what is compared', () => {
   // Otherwise a busy machine would leave out some comparisons.
+  const charge = vi.spyOn(ComparisonBudget.prototype, 'charge');
   beforeEach(() => {
-    const charge = vi.spyOn(ComparisonBudget.prototype, 'charge');
-    charge.mockImplementation((work) => work());
-    onTestFinished(() => charge.mockRestore());
+    charge.mockReset().mockImplementation((work) => work());
   });
+  afterAll(() => charge.mockRestore());
 
   /** A gateway that compares everything, with what it counts and logs. */
   async function openComparing(mode: string, settings = {}, level: 'debug' | 'info' = 'info') {
@@ -339,7 +348,7 @@ describe('what is compared', () => {
   describe('a difference that data can cause is compared again after LEGACY_RECHECK', () => {
     const wait = { LEGACY_RECHECK: '2s' };
     /** Until it is compared for the first time, which counts nothing. */
-    const firstLook = () => new Promise((resolve) => setTimeout(resolve, 700));
+    const firstLook = () => expect.poll(() => charge.mock.calls.length).toBe(1);
     const rename = (id: number, title: string) =>
       Object.assign(legacy.records.find((record) => record.id === id) ?? {}, { title });
     const renameHere = ({ database }: ListeningGateway, id: number, title: string) =>
