@@ -169,10 +169,19 @@ function readPage(read: ReadRows, scope: Scope, request: PageRequest): Promise<P
   );
 }
 
-function readRange(read: ReadRows, scope: Scope, request: KeysetPageRequest): Promise<FlatRow[]> {
-  return run(read, rangeStatement(scope, request), scope, (membership, rows: FlatRow[]) =>
-    dependenciesOfRange(membership, request, inOrder(rows, request.from)),
+async function readRange(
+  read: ReadRows,
+  scope: Scope,
+  request: KeysetPageRequest,
+): Promise<FlatRow[]> {
+  const rows = await run(
+    read,
+    rangeStatement(scope, request),
+    scope,
+    (membership, rows: PageRow[]) =>
+      dependenciesOfRange(membership, request, inOrder(outfitsIn(rows), request.from)),
   );
+  return outfitsIn(rows);
 }
 
 function readCounts(read: ReadRows, scope: Scope): Promise<Counted[]> {

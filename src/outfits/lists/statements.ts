@@ -91,6 +91,11 @@ export function ownersIn(ids: readonly number[] | undefined): string {
   return `${ids.length === 1 ? '(SELECT :user::int)' : 'unnest(:users::int[])'} AS owner (id)`;
 }
 
+/** The same without what it says of a user: a plan for a user with few outfits looks better, and would be made for each page. */
+function anyOf(users: readonly number[]): string {
+  return `(SELECT * FROM ${ownersIn(users)} OFFSET 0) owner`;
+}
+
 /** The rows of a numbered page, each with the count; an empty page is one row without an outfit. See docs/counting.md. */
 export function pageStatement(scope: Scope, request: PageRequest): Statement {
   const { ordering, offset, pageSize } = request;
@@ -107,8 +112,8 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
       ? userPage(ordering, limit, users)
       : isCounted || isRange
         ? countedPage(ordering, limit)
-        : filteredPage(ordering, users);
-  return prepare(scope, text, { skip, size: pageSize });
+        : filteredList(ordering, users);
+  return prepare(scope, text, { ...valuesOfBounds({}), skip, size: pageSize });
 }
 
 /**
@@ -212,7 +217,7 @@ function userPage(ordering: Ordering, limit: number, users: readonly number[]): 
     JOIN users u ON u.id = o.user_id
     RIGHT JOIN (
       SELECT owner.id AS "ownerId", total.count, place.value, place.id
-      FROM ${ownersIn(users)}
+      FROM ${anyOf(users)}
       CROSS JOIN LATERAL (
         -- Without a condition on each row, where all are visible, a tenth less; OFFSET 0, or it would be counted for each use.
         SELECT CASE WHEN :all::boolean THEN (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id)
@@ -249,17 +254,21 @@ function userPage(ordering: Ordering, limit: number, users: readonly number[]): 
     ORDER BY place.value ${direction}, place.id ${direction}`;
 }
 
-/** Materializes all matches before sorting: a walk in list order would read far to find rare ones. */
-function filteredPage(ordering: Ordering, users: Scope['users']): string {
+/**
+ * The count of a filtered list, and a part of it between two keys. Materializes all matches before sorting: a walk in list order
+ * would read far to find rare ones.
+ */
+function filteredList(ordering: Ordering, users: Scope['users']): string {
   const { value, key, direction } = namesOf(ordering);
   return `
-    SELECT place."ownerId", place.count, ${rowColumns}
+    SELECT place."ownerId", place.count, ${likedAt('o.id', 'place."ownerId"')}, ${rowColumns}
     FROM ${ownersIn(users)}
     CROSS JOIN LATERAL (
       WITH matched AS MATERIALIZED (
         SELECT ${key}.${value} AS value, s.id
         FROM ${filteredTables}
-        WHERE ${isVisible} AND (NOT :isOwned::boolean OR s.user_id = owner.id) AND ${key}.id IS NOT NULL
+        WHERE ${isVisible} AND (NOT :isOwned::boolean OR s.user_id = owner.id)
+        AND (${key}.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (${key}.${value}, s.id) <= (:high::bigint, :highId::bigint)
         AND ${matches}
       )
       SELECT owner.id AS "ownerId", total.count, found.value, found.id
@@ -291,7 +300,7 @@ const countOfAll = `
 
 const countOfUsers = (users: readonly number[]) => `
     SELECT owner.id AS "ownerId", total.count
-    FROM ${ownersIn(users)}
+    FROM ${anyOf(users)}
     CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}) total`;
 
 const filteredCount = (users: Scope['users']) => `
@@ -333,8 +342,7 @@ export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statem
   const isRange = range?.field === ordering.field;
   const reading = from === 'start' ? ordering : reverse(ordering);
   const bounds = boundsOf(request, isRange ? range : undefined);
-  const { low = lowest, high = highest } = bounds;
-  const values = { low: low.value, lowId: low.id, high: high.value, highId: high.id, size: limit };
+  const values = { ...valuesOfBounds(bounds), skip: 0, size: limit };
   if (Object.keys(filter).length === 0 || isRange) {
     const text = users
       ? userWalk(reading, rangeLimit(limit), bounds, users)
@@ -342,19 +350,23 @@ export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statem
     return prepare(scope, text, values);
   }
   if (isSelective(filter) && (!users || filter.liked))
-    return prepare(scope, filteredRange(reading, users), values);
+    return prepare(scope, filteredList(reading, users), values);
   const statement = prepare(scope, filteredWalk(reading, rangeLimit(limit), users), values);
   // A walk stops as soon as the page is full, so it gets a trial.
   return statement.access === 'scan' ? { ...statement, access: 'unbounded' } : statement;
 }
 
+/** The lowest and the highest key of a keyset page; undefined: the end of the list. */
+interface Bounds {
+  readonly low?: SortKey | undefined;
+  readonly high?: SortKey | undefined;
+}
+
 const lowest: SortKey = { value: int8.min, id: int4.min };
 const highest: SortKey = { value: int8.max, id: int4.max };
 
-/** The lowest and the highest key of a keyset page; undefined: the end of the list. */
-interface Bounds {
-  readonly low: SortKey | undefined;
-  readonly high: SortKey | undefined;
+function valuesOfBounds({ low = lowest, high = highest }: Bounds) {
+  return { low: low.value, lowId: low.id, high: high.value, highId: high.id };
 }
 
 /** Of a keyset page, within a range of the field. */
@@ -423,7 +435,7 @@ function userWalk(
   const isWithin = isBetween(bounds, value);
   return `
     SELECT ${rowColumns}
-    FROM ${ownersIn(users)}
+    FROM ${anyOf(users)}
     CROSS JOIN ${before} (
       SELECT * FROM (
         (SELECT s.* FROM ${table} s
@@ -466,28 +478,6 @@ function filteredWalk(ordering: Ordering, limit: number, users: Scope['users']):
     ) ${after}
     JOIN users u ON u.id = o.user_id
     ORDER BY ${row}.${value} ${direction}, o.id ${direction}`;
-}
-
-/** The first matches between two keys: all are materialized before sorting, see `filteredPage`. */
-function filteredRange(ordering: Ordering, users: Scope['users']): string {
-  const { value, key, direction } = namesOf(ordering);
-  return `
-    SELECT owner.id AS "ownerId", ${likedAt('o.id', 'owner.id')}, ${rowColumns}
-    FROM ${ownersIn(users)}
-    CROSS JOIN LATERAL (
-      WITH matched AS MATERIALIZED (
-        SELECT ${key}.${value} AS value, s.id
-        FROM ${filteredTables}
-        WHERE ${isVisible} AND (NOT :isOwned::boolean OR s.user_id = owner.id) AND ${key}.id IS NOT NULL
-        AND (${key}.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (${key}.${value}, s.id) <= (:high::bigint, :highId::bigint)
-        AND ${matches}
-      )
-      SELECT * FROM matched m ORDER BY m.value ${direction}, m.id ${direction} LIMIT :size::int
-    ) place
-    JOIN outfits o ON o.id = place.id
-    LEFT JOIN outfit_like_counts l ON l.id = o.id
-    JOIN users u ON u.id = o.user_id
-    ORDER BY place.value ${direction}, place.id ${direction}`;
 }
 
 /** Whether a list has a row at a key, or on one side of it. */
