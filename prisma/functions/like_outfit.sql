@@ -16,8 +16,10 @@ BEGIN
   IF NOT EXISTS (SELECT FROM outfits o WHERE o.id = which AND (NOT o.private OR o.user_id = who OR sees_private)) THEN
     RETURN;
   END IF;
-  -- Attached both ways, the like was written there, and carried over: if it is not here, another has just taken it back there.
-  IF liked <> EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) AND to_regproc('attached_write_like') IS NULL THEN
+  IF to_regproc('attached_write_like') IS NOT NULL THEN
+    -- Attached both ways, it is written there, and carried over.
+    EXECUTE 'SELECT attached_write_like($1, $2, $3)' USING which, who, liked;
+  ELSIF liked <> EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) THEN
     PERFORM FROM outfits o WHERE o.id = which FOR KEY SHARE;
     -- A like above the maximum is not stored: an unlike would subtract it.
     UPDATE outfit_like_counts l SET likes = l.likes + step

@@ -108,7 +108,7 @@ BEGIN
   ${remove};
   PERFORM attached_carry_now();
 END $attached$;
-CREATE OR REPLACE FUNCTION attached_write_like(which integer, who integer, liked boolean) RETURNS boolean
+CREATE OR REPLACE FUNCTION attached_write_like(which integer, who integer, liked boolean) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
 BEGIN
   IF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
@@ -118,7 +118,7 @@ BEGIN
     -- The number alone does not say who: the row is here, and the outfit there is what others wait for.
     PERFORM FROM ${first} t WHERE t.${key} = which FOR NO KEY UPDATE;
     IF liked = EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) OR NOT EXISTS (SELECT FROM outfits WHERE id = which) THEN
-      RETURN false;
+      RETURN;
     END IF;
     PERFORM set_config('outfit_gateway.attached', pg_current_xact_id()::text, true);
     IF liked THEN
@@ -134,7 +134,6 @@ BEGIN
     ${like(write.unlike)}
   END IF;
   PERFORM attached_carry_now();
-  RETURN false;
 END $attached$;`;
 }
 

@@ -10,7 +10,7 @@ const maxWait = 5_000;
 const pollInterval = 250;
 const auditInterval = 60_000;
 
-/** To apply so many changes takes seconds: it does not delay a start, and it is logged. */
+/** To apply so many changes takes seconds: it is logged. */
 const longBacklog = 5_000;
 
 export interface ApplyObserver {
@@ -60,17 +60,6 @@ const lockAndCount = (isLong: boolean) => `
 
 const applyBatch = `
   SELECT applied::int, is_done AS "isDone" FROM apply_pending_outfit_changes()`;
-
-/** Applies pending changes unless that may take seconds: with a long backlog, or cuts in a large table. */
-export async function applyFewPendingChanges(pool: pg.Pool): Promise<void> {
-  const { rowCount } = await pool.query(readIsShort);
-  if (rowCount !== 0) await applyPendingChanges(pool);
-}
-
-const readIsShort = `
-  SELECT FROM outfit_counts_state
-  WHERE NOT current_setting('transaction_read_only')::boolean AND count_pending_outfit_changes(${longBacklog}) < ${longBacklog}
-    AND (NOT is_misshapen OR (SELECT count(*) < ${longBacklog} FROM (SELECT FROM outfits LIMIT ${longBacklog}) o))`;
 
 /** A bucket or group whose count differs from the number of outfits in it. */
 export interface WrongCount {

@@ -6,7 +6,7 @@ import { commandText } from '../config/package.ts';
 import type { Database } from '../database/database.ts';
 import type { Monitor } from '../database/monitor.ts';
 import { DatabaseNotReadyError } from '../database/readiness.ts';
-import { applyFewPendingChanges, checkTriggers } from '../outfits/counts.ts';
+import { checkTriggers } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
 import { isDemo, seedDemo } from './demo/seed.ts';
@@ -86,8 +86,6 @@ export class Startup {
     if (config.firstId !== undefined) await reserveIds(pool, config.firstId);
     await this.#seedIfEmpty();
     this.#hasDemoSet = await isDemo(read);
-    // Lists are right without it, only slower.
-    await applyFewPendingChanges(pool).catch((error: unknown) => this.#warn(error));
     const outfits = await createOutfitList(read, { private: 'all' }).count();
     for (const problem of await checkTriggers(pool)) {
       log.error(`${problem}: counts and pages may be wrong; run ${commandText('counts rebuild')}`);

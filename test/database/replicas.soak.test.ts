@@ -27,8 +27,10 @@ const wrong: unknown[] = [];
 let reads = 0;
 /** So many reads, and longer if need be: until both standbys have been read from as they should. */
 let isOver = false;
-/** While the primary changes, and until a gateway has found the new one. */
+/** While the primary changes, and until the gateways have found the new one. */
 let isFailingOver = false;
+/** Reads until the last one that was refused in that time. */
+let readsUntilRefused = 0;
 
 /** Every outfit in an answer, wherever it is. */
 function* findOutfits(value: unknown): Generator<{ id: number; likes: number }> {
@@ -55,7 +57,10 @@ async function readOnce(base: string, turn: number): Promise<void> {
   const wasFailingOver = isFailingOver;
   const question = questions[turn % questions.length]?.(turn) ?? '';
   const { status, body, milliseconds } = await send(base, question, undefined, agent);
-  if (status === 503 && (wasFailingOver || isFailingOver)) return;
+  if (status === 503 && (wasFailingOver || isFailingOver)) {
+    readsUntilRefused = reads;
+    return;
+  }
   reads++;
   const found = status === 200 ? [...findOutfits(JSON.parse(body))] : [];
   const known = found.filter(({ id }) => tracked.has(id));
@@ -186,7 +191,7 @@ test(`none of ${leastReads} reads is stale, lost or refused but at the failover`
     const statusOf = async () => (await send(base, questions[0]?.(0) ?? '')).status;
     await expect.poll(statusOf, { timeout: 20_000 }).toBe(200);
   }
-  await sleep(500);
+  await expect.poll(() => reads - readsUntilRefused, { timeout }).toBeGreaterThan(100);
   isFailingOver = false;
   const before = await Promise.all(gateways.map(({ standbyReads }) => standbyReads()));
   await untilRead(0.75);

@@ -1,7 +1,7 @@
 // Count and any page from the bucket counts, against count(*) and ORDER BY ... OFFSET.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as countsCommand from '../../src/commands/counts.ts';
 import { countStatement, pageStatement, type Scope } from '../../src/outfits/lists/statements.ts';
 import { callCommand } from '../support/cli/commands.ts';
@@ -555,31 +555,4 @@ describe('on PostgreSQL', () => {
     expect(taken.flat().filter((wasTaken) => !wasTaken)).toEqual([]);
     await expectRightCounts(await connect());
   });
-});
-
-const embeddedWrites = amount(120, 400);
-test(`on the embedded database ${embeddedWrites} random writes lead to the same counts and pages`, async () => {
-  const gateway = await openGateway('embedded');
-  const { pool } = gateway.database;
-  onTestFinished(() => gateway.close());
-  await pool.query(addUsers);
-  await setBucketSize(pool, bucketSize);
-  const random = seededRandom(3);
-  const client = await pool.connect();
-  try {
-    await client.query(addOutfits(random));
-    for (let statements = 0; statements < embeddedWrites; ) {
-      const transaction = drawTransaction(random);
-      if (await send(client, transaction.text)) statements += transaction.statements;
-      if (random(20) === 0) await compare(client, random, 5);
-      if (random(10) === 0) await client.query(drawFold(random));
-    }
-    await compare(client, random, 100);
-    await expectRightCounts(client);
-    await applyAll(client, 3);
-    await compare(client, random, 100);
-    await expectRightCounts(client);
-  } finally {
-    client.release();
-  }
 });

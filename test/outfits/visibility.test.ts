@@ -1,16 +1,12 @@
-// Who sees which private outfits: a matrix of viewers, settings and ways to read, and a plain model.
-import fc from 'fast-check';
+// Who sees which private outfits: a matrix of viewers, settings and ways to read. Pages, ranges and counts: filters.test.ts.
 import type { LightMyRequestResponse } from 'fastify';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
 import { openForTest, outfitId, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { amount, laneKinds } from '../support/lane.ts';
-import { orderings, sortIds } from '../support/models/orderings.ts';
-import { walk, ways } from '../support/models/walk.ts';
+import { laneKinds } from '../support/lane.ts';
 
 const pageSize = 7;
 
@@ -23,7 +19,6 @@ const idsOf = (rows: readonly { id: number }[]) => rows.map(({ id }) => id);
 
 // Few users, so that viewers own many; few values, so that most neighbours tie; and private ones of
 // each user, at both ends of every list.
-const users = [1, 2, 3, 4];
 const total = 46;
 const rows = [...generateOutfits({ outfits: total, users: 4 })]
   .map((row, index) => ({
@@ -161,74 +156,6 @@ describe.each(laneKinds)('on %s', (kind) => {
         }
       },
     );
-
-    describe('any list of any viewer', () => {
-      const value = fc.integer({ min: 0, max: 3 });
-      const anyRow = fc
-        .record({
-          id: fc.integer({ min: 1, max: 60 }),
-          userId: fc.constantFrom(...users),
-          // Mostly private, so that walks meet long runs of them.
-          private: fc.constantFrom(true, true, false),
-          likes: value,
-          created: value.map(BigInt),
-          modified: value.map(BigInt),
-        })
-        .map((values) => ({ ...hidden, ...values, user: { ...hidden.user, id: values.userId } }));
-
-      /** Follows the links of REST from one end to the other. */
-      async function walkLinks(viewer: Viewer, ordering: string, link: 'next' | 'previous') {
-        const pages: number[][] = [];
-        const counts = new Set<number>();
-        const list = `/api/outfits/?ordering=${ordering}&page=`;
-        for (let url = `${list}${link === 'next' ? 1 : 'last'}`; url; ) {
-          const body = (await get(viewer, url)).json();
-          pages.push(idsOf(body.results));
-          counts.add(body.count);
-          url = body[link]?.replace('http://shop.test', '') ?? '';
-        }
-        const beyond = await get(viewer, `${list}${pages.length + 1}`);
-        expect(beyond).toMatchObject({ statusCode: 404, body: '{"detail":"Invalid page."}' });
-        return { ids: (link === 'next' ? pages : pages.reverse()).flat(), counts };
-      }
-
-      test('has the pages, ranges and counts of the model: filter, sort, slice', async () => {
-        await fc.assert(
-          fc.asyncProperty(
-            fc.uniqueArray(anyRow, { selector: ({ id }) => id, maxLength: 40 }),
-            fc.constantFrom(...viewerNames),
-            fc.constantFrom(...orderings),
-            fc.constantFrom(...users),
-            fc.constantFrom(1, 2, 3, 5, 13),
-            async (list, viewer, ordering, owner, size) => {
-              await gateway.database.pool.query(
-                'TRUNCATE outfits, outfit_like_counts, users, outfit_likes, idempotency_keys',
-              );
-              await saveOutfits(gateway.database.pool, list);
-              const visible = visibleTo(viewer, list);
-              const modelOf = (found: readonly OutfitRow[]) => ({
-                ids: sortIds(found, ordering),
-                counts: new Set([found.length]),
-              });
-              const ask = post.bind(undefined, viewer);
-              for (const link of ['next', 'previous'] as const) {
-                expect(await walkLinks(viewer, ordering.rest, link)).toEqual(modelOf(visible));
-              }
-              for (const way of ways) {
-                expect(await walk(ask, { way, ordering, size })).toEqual(modelOf(visible));
-              }
-              const theirs = visible.filter(({ userId }) => userId === owner);
-              const parent = `user(databaseId: ${owner})`;
-              if (list.some(({ userId }) => userId === owner)) {
-                const met = await walk(ask, { way: 'page', ordering, size, parent });
-                expect(met).toEqual(modelOf(theirs));
-              }
-            },
-          ),
-          { numRuns: amount(15, 25) },
-        );
-      });
-    });
   });
 });
 

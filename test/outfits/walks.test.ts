@@ -1,4 +1,4 @@
-// Walking a whole list with cursors while it changes. A list that stays is walked in visibility.test.ts, in every way.
+// Walking a whole list with cursors while it changes. A list that stays is walked in filters.test.ts, in every way.
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';

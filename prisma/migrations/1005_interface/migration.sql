@@ -96,26 +96,12 @@ END $$;
 -- FUNCTION save_like
 -- Returns whether the outfit exists; it is liked by the user then.
 CREATE FUNCTION save_like(which integer, who integer) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-  IF to_regproc('attached_write_like') IS NOT NULL THEN
-    EXECUTE 'SELECT attached_write_like($1, $2, true)' USING which, who;
-  END IF;
-  PERFORM FROM like_outfit(which, who, true, true);
-  RETURN FOUND;
-END $$;
+LANGUAGE sql AS 'SELECT EXISTS (SELECT FROM like_outfit(which, who, true, true))';
 -- END save_like
 -- FUNCTION delete_like
 -- Returns whether the outfit exists; it is not liked by the user then.
 CREATE FUNCTION delete_like(which integer, who integer) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-  IF to_regproc('attached_write_like') IS NOT NULL THEN
-    EXECUTE 'SELECT attached_write_like($1, $2, false)' USING which, who;
-  END IF;
-  PERFORM FROM like_outfit(which, who, false, true);
-  RETURN FOUND;
-END $$;
+LANGUAGE sql AS 'SELECT EXISTS (SELECT FROM like_outfit(which, who, false, true))';
 -- END delete_like
 -- FUNCTION delete_user
 -- Deletes a user with all outfits, likes and stored answers. Returns whether there was one.

@@ -235,28 +235,22 @@ export interface Like {
 
 /** Likes or unlikes; does not change `modified`. @throws OutfitNotFoundError, NoSuchUserError */
 export async function setLike(
-  { read, writesAttached }: Pick<Writing, 'read' | 'writesAttached'>,
+  { read }: Pick<Writing, 'read'>,
   { id, userId, liked }: Like,
   visibility: Visibility,
 ): Promise<OutfitRow> {
   const values = [id, userId, liked, visibility.private === 'all'];
-  const [row] = await explainMissingUser(read<FlatRow>(likeStatement(writesAttached), values));
+  const [row] = await explainMissingUser(read<FlatRow>(likeStatement, values));
   if (!row) throw new OutfitNotFoundError(id);
   return rowOf(row);
 }
 
 /** $1 outfit, $2 user, $3 liked, $4 whether private outfits of others are visible. */
-const likeStatement = (isAttached: boolean) => `
+const likeStatement = `
   SELECT ${rowColumns}
-  FROM ${isAttached ? writtenAttached : ''} like_outfit($1::int, $2::int, $3::boolean, $4::boolean${isAttached ? ' OR w.ends' : ''}) l
+  FROM like_outfit($1::int, $2::int, $3::boolean, $4::boolean) l
   CROSS JOIN LATERAL (SELECT (l.outfit).*) o
   CROSS JOIN LATERAL (SELECT (l.owner).*) u`;
-
-/** Written there and carried over before, so that there is nothing left to write here. */
-const writtenAttached = `(
-    SELECT attached_write_like($1::int, $2::int, $3::boolean) AS ends FROM outfits o
-    WHERE o.id = $1::int AND (NOT o.private OR o.user_id = $2::int OR $4::boolean)
-  ) w CROSS JOIN LATERAL`;
 
 export type ViewerLikes = Loader<number, boolean>;
 
