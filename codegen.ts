@@ -6,8 +6,7 @@ import * as documentNode from '@graphql-codegen/typed-document-node';
 import * as operations from '@graphql-codegen/typescript-operations';
 import { parse, visit } from 'graphql';
 import { writeMigrations } from './prisma/functions.ts';
-import { schema } from './src/graphql/schema.ts';
-import { printSdl } from './src/graphql/sdl.ts';
+import { printSdl, schema } from './src/graphql/schema.ts';
 
 writeMigrations();
 

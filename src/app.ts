@@ -28,28 +28,25 @@ import { AnswerCache } from './graphql/plugins/answer-cache.ts';
 import { DocumentStore } from './graphql/plugins/stored-documents.ts';
 import { serveGraphQL } from './graphql/route.ts';
 import { schema as ownSchema } from './graphql/schema.ts';
-import {
-  createTrust,
-  decorateClient,
-  prefixLocations,
-  requireHost,
-  warnOfUnknownProxy,
-} from './http/addresses.ts';
 import { corsHeaders, enableCors } from './http/cors.ts';
 import {
   appendVary,
   createRequestIds,
+  createTrust,
+  decorateClient,
   ignoreQuery,
+  prefixLocations,
   requestIdHeader,
+  requireHost,
   securityHeaders,
   setRequestId,
   setSecurityHeaders,
   toOriginForm,
+  warnOfUnknownProxy,
 } from './http/headers.ts';
 import { encodeJson } from './http/json.ts';
 import { decorateDisconnectSignal, type Shutdown } from './http/server/connections.ts';
-import { serveHealth } from './http/server/health.ts';
-import { createServer } from './http/server/server.ts';
+import { createServer, serveHealth } from './http/server/server.ts';
 import { createClientErrorHandler, type Unreadable } from './http/server/unreadable-requests.ts';
 import {
   createLogThrottle,
@@ -60,9 +57,8 @@ import {
 import type { Metrics } from './observability/metrics.ts';
 import type { Tracing } from './observability/tracing/tracing.ts';
 import { followUser } from './outfits/writes/users.ts';
-import { type RestOptions, serveRest } from './rest/adapter.ts';
+import { type RestOptions, serveOpenApi, serveRest } from './rest/adapter.ts';
 import { answerErrors, notFound, sendError } from './rest/errors.ts';
-import { serveOpenApi } from './rest/openapi/route.ts';
 import { readRoutes } from './rest/read-routes.ts';
 import type { Route } from './rest/routes.ts';
 
@@ -151,7 +147,7 @@ export async function buildApp(
     const countRequest = rateLimit && createRateLimiter(rateLimit, database.read, requestTimeout);
     const admit = createAdmission(credentials, countRequest);
     const guardWrite = createWriteGuard(config, attachment);
-    const contexts = new ContextFactory(config, database, () => attachment?.writer === 'both');
+    const contexts = new ContextFactory(config, database, attachment);
     const engine = new Engine({
       ...{ ...execution, schema, config, contexts, guardWrite },
       documents: await readDocuments(config, schema),

@@ -5,8 +5,7 @@ import { decodeProtectedHeader } from 'jose';
 import type { Config, IdentityConfig } from '../config/config.ts';
 import { parseUrl } from '../config/values.ts';
 import { invalidToken } from '../errors.ts';
-import { groupAddress } from '../http/addresses.ts';
-import { appendVary, isRepeated, safeMethods } from '../http/headers.ts';
+import { appendVary, groupAddress, isRepeated, safeMethods } from '../http/headers.ts';
 import {
   bearerIn,
   createTokenVerifier,

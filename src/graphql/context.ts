@@ -1,5 +1,6 @@
 // The context of resolvers, the same for GraphQL and REST: personal, or shared by all viewers.
 import type { FastifyBaseLogger } from 'fastify';
+import type { Attached } from '../admission/admission.ts';
 import type { Viewer } from '../admission/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
@@ -41,12 +42,12 @@ export class ContextFactory {
   constructor(
     private readonly config: ContextConfig,
     private readonly database: Pick<Database, 'pool' | 'prisma' | 'read'>,
-    writesAttached: () => boolean = () => false,
+    attachment?: Attached,
   ) {
     const { pool, prisma } = database;
     this.#visibleToAll = visibilityFor(config.privateOutfits, undefined);
     this.sharesWithViewers = isShareable(visibilityFor(config.privateOutfits, { userId: 0 }));
-    this.#parts = { config, prisma, raiseSequences: () => raiseSequences(pool), writesAttached };
+    this.#parts = { config, prisma, raiseSequences: () => raiseSequences(pool), attachment };
   }
 
   /**
@@ -84,7 +85,7 @@ interface Parts {
   readonly config: ContextConfig;
   readonly prisma: Client;
   readonly raiseSequences: () => Promise<void>;
-  readonly writesAttached: () => boolean;
+  readonly attachment: Attached | undefined;
 }
 
 export class Context implements Personal {
@@ -96,22 +97,26 @@ export class Context implements Personal {
   readonly prisma: Client;
   /** Raises the sequences of ids above ids that were inserted explicitly. */
   readonly raiseSequences: () => Promise<void>;
-  /** Whether outfits and likes are written in attached tables of the old service. */
-  readonly writesAttached: boolean;
+  readonly #attachment: Attached | undefined;
   #records: RecordLoaders | undefined;
   #userLists: UserLists | undefined;
   #likers: Likers | undefined;
   #viewerLikes: ViewerLikes | undefined;
 
   constructor(
-    { config, prisma, raiseSequences, writesAttached }: Parts,
+    { config, prisma, raiseSequences, attachment }: Parts,
     readonly read: ReadRows,
     readonly visibility: Visibility,
   ) {
     this.config = config;
     this.prisma = prisma;
     this.raiseSequences = raiseSequences;
-    this.writesAttached = writesAttached();
+    this.#attachment = attachment;
+  }
+
+  /** Whether outfits and likes are written in attached tables of the old service. */
+  get writesAttached(): boolean {
+    return this.#attachment?.writer === 'both';
   }
 
   get records(): RecordLoaders {

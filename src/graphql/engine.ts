@@ -6,13 +6,12 @@ import type { Viewer } from '../admission/viewer.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { currentTask } from '../database/task.ts';
 import { HttpError } from '../errors.ts';
-import type { Answer } from './encoding.ts';
 import type { Operation } from './operations.ts';
 import { isShared } from './plugins/answer-cache.ts';
 import { countSelections } from './plugins/compiled-queries.ts';
 import { parseWithin } from './plugins/document-limits.ts';
 import { failureOf, maskError } from './plugins/masked-errors.ts';
-import { type Execution, type Reading, Run } from './run.ts';
+import { type Answer, type Execution, type Reading, Run } from './run.ts';
 import { createPipeline, type PipelineOptions } from './yoga.ts';
 
 /** Observes the work for one operation, which sets what it finds out in `run`. */
@@ -26,11 +25,9 @@ export interface EngineOptions extends PipelineOptions {
 
 export class Engine {
   readonly #pipeline;
-  readonly #observe: ObserveOperation;
 
   constructor(private readonly options: EngineOptions) {
     this.#pipeline = createPipeline(options);
-    this.#observe = options.observe ?? ((_run, work) => work());
   }
 
   /** The operation of a valid document, by its text and name. */
@@ -67,14 +64,15 @@ export class Engine {
    * @throws HttpError for the whole request: the database is down, say
    */
   answer<Value extends Answer>(
-    { operation, variables, ...encoding }: Execution<Value>,
+    execution: Execution<Value>,
     caller: OperationCaller,
   ): Promise<Reading<Value>> {
-    const run = new Run(encoding, caller);
+    const { operation, variables } = execution;
+    const run = new Run(execution, caller);
     run.operation = operation;
-    const answer = this.#answer<Value>(run, () => this.#execute(run, operation, variables));
     // A REST path shows its errors by its status.
-    return operation.isLive ? this.#reportErrors(run, answer) : answer;
+    const isReported = operation.isLive;
+    return this.#answer<Value>(run, isReported, () => this.#execute(run, operation, variables));
   }
 
   /**
@@ -88,44 +86,38 @@ export class Engine {
     method: 'GET' | 'POST',
     readParams: () => GraphQLParams,
   ): Promise<Reading<Value>> {
-    const answer = this.#answer<Value>(run, () => this.#send(run, method, readParams));
-    return this.#reportErrors(run, answer);
+    return this.#answer<Value>(run, true, () => this.#send(run, method, readParams));
   }
 
-  async #reportErrors<Result>(run: Run, answer: Promise<Result>): Promise<Result> {
-    const { onErrors } = this.options;
-    if (!onErrors) return answer;
+  #answer<Value extends Answer>(
+    run: Run,
+    isReported: boolean,
+    execute: () => Promise<void>,
+  ): Promise<Reading<Value>> {
+    const { cache, contexts, observe, onErrors } = this.options;
+    const { encoding, caller } = run;
     const report = (codes: readonly unknown[] = []) => {
       const { isLive = false, type = 'none' } = run.operation ?? {};
-      onErrors(new Set(codes.map(String)), isLive ? 'subscription' : type);
+      if (isReported) onErrors?.(new Set(codes.map(String)), isLive ? 'subscription' : type);
     };
-    try {
-      const reading = await answer;
-      report(run.errors?.map(({ extensions }) => extensions['code']));
-      return reading;
-    } catch (error) {
-      // Without a code: the client has left.
-      report([httpErrorFor(error)?.code ?? []].flat());
-      throw error;
-    }
-  }
-
-  #answer<Value extends Answer>(run: Run, execute: () => Promise<void>): Promise<Reading<Value>> {
-    return this.#observe(run, async () => {
-      const cached = await this.#findCached(run);
-      if (cached) return cached as Reading<Value>;
-      await execute();
-      if (run.isChanged) this.options.cache.delete(run.encoding.key);
-      return run.reading as Reading<Value>;
-    });
-  }
-
-  async #findCached(run: Run): Promise<Reading<Answer> | undefined> {
-    const { cache, contexts } = this.options;
-    const { viewer, allowsStale } = run.caller;
-    if (viewer && !contexts.sharesWithViewers) return undefined;
-    run.found = await cache.find(run.encoding.key, allowsStale);
-    return run.found.reading;
+    const read = async () => {
+      try {
+        if (!caller.viewer || contexts.sharesWithViewers) {
+          run.found = await cache.find(encoding.key, caller.allowsStale);
+          if (run.found.reading) return run.found.reading;
+        }
+        await execute();
+        if (run.isChanged) cache.delete(encoding.key);
+        const { reading } = run;
+        report(run.errors?.map(({ extensions }) => extensions['code']));
+        return reading;
+      } catch (error) {
+        // Without a code: the client has left.
+        report([httpErrorFor(error)?.code ?? []].flat());
+        throw error;
+      }
+    };
+    return (observe ? observe(run, read) : read()) as Promise<Reading<Value>>;
   }
 
   async #execute(
@@ -144,23 +136,18 @@ export class Engine {
   async #send(run: Run, method: string, readParams: () => GraphQLParams): Promise<void> {
     const { yoga } = this.#pipeline;
     const request = { method, headers: new Headers() } as Request;
-    try {
-      const result = await yoga.getResultForParams({ params: readParams(), request }, { run });
-      if (!isAsyncIterable(result)) await this.#take(run, result as ExecutionResult);
-    } catch (error) {
+    const send = async () => yoga.getResultForParams({ params: readParams(), request }, { run });
+    const result = await send().catch((error): ExecutionResult => {
       if (!(error instanceof GraphQLError || error instanceof HttpError)) throw error;
       // Of the parameters, or of a plugin: traces and plugins' statuses are those of any result.
-      this.#set(run, { errors: [maskError(error, run.caller.log)] });
-    }
+      return { errors: [maskError(error, run.caller.log)] };
+    });
+    if (!isAsyncIterable(result)) await this.#take(run, result as ExecutionResult);
   }
 
   /** @param result which plugins may have changed */
   async #take(run: Run, result: ExecutionResult): Promise<void> {
     if (!run.executed && result.errors) await this.#delayRefusal(run.caller);
-    this.#set(run, result);
-  }
-
-  #set(run: Run, result: ExecutionResult): void {
     run.take(result);
     const failure = failureOf(result);
     if (failure) throw failure;

@@ -1,35 +1,46 @@
-// The endpoint /graphql. @see https://graphql.github.io/graphql-over-http/draft/
+// The endpoint /graphql: which requests are taken, the types of their answers, and the SDL.
+// @see https://graphql.github.io/graphql-over-http/draft/
+import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { RequestCaller } from '../admission/admission.ts';
+import type { GraphQLParams } from 'graphql-yoga';
+import { type Admit, bytesOfHead, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { HttpError } from '../errors.ts';
-import { requireHost } from '../http/addresses.ts';
-import { rawQuery } from '../http/headers.ts';
-import { bytesOfHead } from '../http/places.ts';
-import { sendRepresentation } from '../http/representation.ts';
+import { rawQuery, requireHost, unsupportedEncodingOf } from '../http/headers.ts';
+import { decodeBody, isObject, readJson } from '../http/json.ts';
+import {
+  memoizeHeader,
+  preferredType,
+  prefersHtml,
+  type Representable,
+  sendRepresentation,
+} from '../http/representation.ts';
 import { asksForWebSocket } from '../http/server/server.ts';
 import {
-  type AnswerType,
-  type EncodedAnswer,
-  encodingOf,
-  eventType,
-  refusalOf,
-} from './encoding.ts';
-import {
   badRequest,
+  methodNotAllowed,
+  notAcceptable,
   toHttpError,
   tooLarge,
   transportNotAvailable,
+  unsupportedEncoding,
   unsupportedType,
 } from './errors.ts';
 import { formats, sendEvents } from './live/formats.ts';
 import type { LiveStreams } from './live/live-stream.ts';
 import type { LimitConfig } from './plugins/cost.ts';
-import { allow, chooseType, isRead, prefersPage, readRequest } from './request.ts';
-import { Run } from './run.ts';
-import { serveSdl } from './sdl.ts';
+import {
+  type AnswerType,
+  answerTypes,
+  type EncodedAnswer,
+  encodingOf,
+  eventType,
+  Run,
+  refusalOf,
+} from './run.ts';
+import { printSdl } from './schema.ts';
 import type { SocketOptions, Sockets } from './sockets/sockets.ts';
 
 export interface GraphQLOptions extends SocketOptions {
@@ -56,7 +67,7 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   const compresses = config.compression !== 'off';
   if (config.graphiql && config.graphqlIntrospection) serveSdl(app, schema, admit, compresses);
 
-  // Bodies are parsed in request.ts, which knows the errors of unsupported types.
+  // Bodies are parsed by `readRequest`, which knows the errors of unsupported types.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
   app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) =>
@@ -121,11 +132,9 @@ class GraphQLEndpoint {
       };
     }
     try {
-      const serving = engine.serve<EncodedAnswer>(run, method, readParams);
+      const { answer, cost } = await engine.serve<EncodedAnswer>(run, method, readParams);
       // Before the answer is sent, and counted.
-      const { answer, cost } = await serving.finally(() => {
-        request.operationName = run.operationName;
-      });
+      request.operationName = run.operationName;
       if (format && (run.answers || isPreferred)) {
         return sendEvents(request, reply, format, run.answers ?? answer);
       }
@@ -136,6 +145,7 @@ class GraphQLEndpoint {
       const compresses = config.compression !== 'off';
       return await sendRepresentation(request, reply.code(answer.status), answer, compresses);
     } catch (error) {
+      request.operationName = run.operationName;
       // What an operation is refused for is its result, so that clients do not repeat it.
       const isResult = format && isPreferred && run.operation && !run.operation.isLive;
       const refused = isResult && httpErrorFor(error);
@@ -178,4 +188,156 @@ function bodyErrorFor({ statusCode = 500 }: { statusCode?: number }): HttpError 
 function errorType({ code, status }: HttpError, accept: string | undefined): AnswerType {
   if (code === 'BAD_REQUEST' || status === 429 || status === 503) return 'application/json';
   return chooseType(accept) ?? 'application/json';
+}
+
+const allow = 'GET, HEAD, POST, OPTIONS';
+
+interface GraphQLRequest {
+  readonly method: 'GET' | 'POST';
+  /** @throws HttpError 400 */
+  readonly readParams: () => GraphQLParams;
+  readonly answerType: AnswerType;
+  readonly events: AcceptedEvents | undefined;
+  /** Names everything that the answer depends on, but its type. */
+  readonly key: string;
+}
+
+/** The media type for streams that `Accept` names, and whether it prefers it to the types of a single answer. */
+interface AcceptedEvents {
+  readonly type: 'text/event-stream' | 'multipart/mixed';
+  readonly isPreferred: boolean;
+}
+
+/** Characters of a text in a cache key; a longer one is there by its hash. */
+const maxKeyLength = 4_096;
+
+/**
+ * A body must be JSON: a page of another origin cannot send it without a CORS preflight (CSRF protection), as it could
+ * send the other types of forms.
+ * @throws HttpError 405, 406, 415 or 400, in this order
+ */
+function readRequest(request: FastifyRequest): GraphQLRequest {
+  const method = isRead(request) ? 'GET' : 'POST';
+  if (method !== request.method && request.method !== 'HEAD') {
+    throw methodNotAllowed(request.method, allow);
+  }
+  const accepted = readAccept(request.headers.accept ?? '');
+  const events = request.method === 'HEAD' ? undefined : accepted.events;
+  const answerType = accepted.type ?? (events && 'application/json');
+  if (!answerType) throw notAcceptable();
+  const text = method === 'GET' ? rawQuery(request) : bodyOf(request);
+  const readParams = () => (method === 'GET' ? readQueryString(text) : readObject(text));
+  // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
+  return { method, readParams, answerType, events, key: keyOf(`${method} ${text}`) };
+}
+
+/** Names a request in the cache by its text. */
+export function keyOf(text: string): string {
+  return text.length > maxKeyLength ? hash('sha256', text, 'base64url') : text;
+}
+
+function isRead({ method }: FastifyRequest): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+const eventStream = 'text/event-stream';
+/** Stands for `multipart/mixed;subscriptionSpec=1.0`: without that parameter the type means incremental delivery. */
+const subscriptionParts = 'multipart/subscription';
+
+const readAccept = memoizeHeader((accept) => ({
+  events: eventsFor(accept),
+  type: chooseType(accept),
+}));
+
+function eventsFor(accept: string): AcceptedEvents | undefined {
+  if (!/text\/event-stream|subscriptionspec/i.test(accept)) return undefined;
+  const ranges = accept.toLowerCase().split(',').map(nameSubscriptionParts).join();
+  // Only types that are named: a stream is no answer to `*/*`.
+  const named = [eventStream, subscriptionParts].filter((type) => ranges.includes(type));
+  const type = preferredType(ranges, named)?.type;
+  if (!type) return undefined;
+  return {
+    type: type === eventStream ? eventStream : 'multipart/mixed',
+    isPreferred: preferredType(ranges, [...answerTypes, ...named])?.type === type,
+  };
+}
+
+function nameSubscriptionParts(range: string): string {
+  const [name, ...parameters] = range.split(';').map((piece) => piece.trim());
+  const isNamed = parameters.some((parameter) => /^subscriptionspec="?1\.0"?$/.test(parameter));
+  return name === 'multipart/mixed' && isNamed ? range.replace(name, subscriptionParts) : range;
+}
+
+function chooseType(accept: string | undefined): AnswerType | undefined {
+  if (!accept || accept === '*/*') return 'application/json';
+  return preferredType(accept, answerTypes)?.type;
+}
+
+function prefersPage(accept: string | undefined): boolean {
+  return prefersHtml(accept, answerTypes);
+}
+
+function bodyOf({ headers, body }: FastifyRequest): string {
+  if (!/^application\/json[ \t]*(;|$)/i.test(headers['content-type'] ?? '')) {
+    throw unsupportedType();
+  }
+  if (!(body instanceof Buffer) || body.length === 0) return '';
+  const encoding = unsupportedEncodingOf(headers);
+  if (encoding) throw unsupportedEncoding(encoding);
+  // A parser may ignore a byte order mark. @see https://www.rfc-editor.org/rfc/rfc8259#section-8.1
+  return decodeBody(body).replace(/^\ufeff/, '');
+}
+
+function readObject(text: string): GraphQLParams {
+  const body = readJson(text, 'The body');
+  if (isObject(body) && !Array.isArray(body)) return body;
+  throw badRequest('The body must be one object: batches are not supported.');
+}
+
+const parameterNames = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
+
+/** Ignores parameters of others, such as those that trackers add to links. */
+function readQueryString(text: string): GraphQLParams {
+  const parameters: Record<string, unknown> = {};
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (!parameterNames.includes(name)) continue;
+    if (Object.hasOwn(parameters, name)) {
+      throw badRequest(`The parameter ${name} is there more than once.`);
+    }
+    const isJson = name === 'variables' || name === 'extensions';
+    parameters[name] =
+      value && isJson ? readJson(value, `The parameter ${name}`) : value || undefined;
+  }
+  return parameters;
+}
+
+const readOnly = 'GET, HEAD, OPTIONS';
+
+/** GET /graphql/schema.graphql: the schema in SDL. */
+function serveSdl(
+  app: FastifyInstance,
+  schema: GraphQLSchema,
+  admit: Admit,
+  compresses: boolean,
+): void {
+  // Printed on first use: most processes never need it.
+  let printed: Representable | undefined;
+  app.route({
+    method: app.supportedMethods,
+    url: '/graphql/schema.graphql',
+    onRequest: async (request, reply) => {
+      if (compresses) reply.header('Vary', 'Accept-Encoding');
+      requireHost(request);
+      request.viewer = await admit(request, reply);
+      if (request.method === 'OPTIONS') return reply.code(204).header('Allow', readOnly).send();
+      if (!isRead(request)) throw methodNotAllowed(request.method, readOnly);
+    },
+    handler: async (request, reply) => {
+      printed ??= {
+        body: Buffer.from(printSdl(schema)),
+        contentType: 'text/plain; charset=utf-8',
+      };
+      return sendRepresentation(request, reply, printed, compresses);
+    },
+  });
 }

@@ -9,6 +9,8 @@ import {
   GraphQLDirective,
   GraphQLObjectType,
   GraphQLSchema,
+  lexicographicSortSchema,
+  printSchema,
   specifiedDirectives,
 } from 'graphql';
 import { builder } from './builder.ts';
@@ -52,3 +54,9 @@ A subscription keeps an answer up to date.
 
 **Limits:** a range has at most 100 items, and one document a limited number of objects, aliases and levels:
 an error says which limit was passed. Errors that a program can act on have a code in \`extensions.code\`.`;
+
+/** The text of schema.graphql. Single-line descriptions stay on one line: graphql-js writes longer ones on three. */
+export function printSdl(schema: GraphQLSchema): string {
+  const text = printSchema(lexicographicSortSchema(schema));
+  return text.replace(/^( *)"""\n\1(.*[^\\"\n])\n\1"""$/gm, '$1"""$2"""');
+}

@@ -9,7 +9,6 @@ import { type LimitConfig, useCost } from './plugins/cost.ts';
 import { useDocumentLimits } from './plugins/document-limits.ts';
 import { useLiveQueries } from './plugins/live-queries.ts';
 import { maskError, useMaskedResults } from './plugins/masked-errors.ts';
-import { useMetrics } from './plugins/metrics.ts';
 import { type DocumentStore, useStoredDocuments } from './plugins/stored-documents.ts';
 import { useTurns } from './plugins/turns.ts';
 import type { OperationContext } from './run.ts';
@@ -34,9 +33,8 @@ export function createPipeline(options: PipelineOptions) {
     // A thousand documents of 1 MiB would be kept with their errors.
     parserAndValidationCache: { documentCache: operations, errorCache: noCache },
     plugins: [
-      useStoredDocuments(documents),
+      useStoredDocuments(documents, operations),
       useDocumentLimits(schema, config),
-      useMetrics(operations),
       useCost(schema, config, operations),
       useCompiledQueries(operations),
       useTurns(operations),

@@ -9,7 +9,7 @@ import {
   type NumberedPageFragment,
 } from '../generated/rest.ts';
 import type { Route } from '../rest/routes.ts';
-import { formatQuery, readParameter } from '../rest/url.ts';
+import { formatQuery, readParameter } from '../rest/variables.ts';
 import { isPastEnd, messagesOf, type PageProperties, Problem, reasonOf } from './parts/answer.tsx';
 import { Layout } from './parts/layout.tsx';
 import {

@@ -3,15 +3,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type GraphQLSchema, getOperationAST, print, separateOperations } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { readBaseUrl } from '../http/addresses.ts';
-import { rawQuery, requestIdHeader } from '../http/headers.ts';
+import { rawQuery, readBaseUrl, requestIdHeader } from '../http/headers.ts';
 import { entityTag } from '../http/representation.ts';
-import { serveRoutes } from '../rest/adapter.ts';
+import { serveOpenApi, serveRoutes } from '../rest/adapter.ts';
 import { answerErrors, RestError } from '../rest/errors.ts';
-import { serveOpenApi } from '../rest/openapi/route.ts';
 import type { Route } from '../rest/routes.ts';
-import { type PathParameters, parseQuery, type QueryParameters } from '../rest/url.ts';
-import { createRouteReader } from '../rest/variables.ts';
+import {
+  createRouteReader,
+  type PathParameters,
+  parseQuery,
+  type QueryParameters,
+} from '../rest/variables.ts';
 import { ApiPage } from './api-page.tsx';
 import { browseRoutes, ErrorPage, HomePage, OutfitPage, OutfitsPage } from './browse.tsx';
 import { DocsPage } from './docs-page.tsx';

@@ -3,10 +3,14 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
-import { readBaseUrl } from '../http/addresses.ts';
-import { announceDeprecation, type DeprecationConfig } from '../http/deprecation.ts';
-import { rawQuery } from '../http/headers.ts';
-import { acceptsJson, sendRepresentation } from '../http/representation.ts';
+import {
+  announceDeprecation,
+  type DeprecationConfig,
+  rawQuery,
+  readBaseUrl,
+} from '../http/headers.ts';
+import { encodeJson } from '../http/json.ts';
+import { acceptsJson, type Representable, sendRepresentation } from '../http/representation.ts';
 import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
 import { describeRecord } from './describe.ts';
 import {
@@ -23,8 +27,9 @@ import {
   notFound,
   send,
 } from './errors.ts';
+import type { DocumentOptions } from './openapi/document.ts';
 import { allowOf, type Route } from './routes.ts';
-import { fillPath, type PathParameters } from './url.ts';
+import { fillPath, type PathParameters } from './variables.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -146,6 +151,36 @@ function addRedirect(app: FastifyInstance, { path }: Route, publicUrl: string | 
       const query = rawQuery(request.raw);
       const target = fillPath(path, request.params as PathParameters);
       return reply.redirect(`${target}${query && `?${query}`}`, permanent);
+    },
+    handler: () => {},
+  });
+}
+
+export function serveOpenApi(
+  app: FastifyInstance,
+  options: RestOptions & DocumentOptions,
+  url = '/api/openapi.json',
+): void {
+  const { admit, config } = options;
+  const compresses = config.compression !== 'off';
+  let document: Representable | undefined;
+  announceDeprecation(app, config);
+  answerErrors(app);
+  app.route({
+    method: app.supportedMethods,
+    url,
+    onRequest: async (request, reply) => {
+      reply.header('Allow', 'GET, HEAD');
+      if (compresses) reply.header('Vary', 'Accept-Encoding');
+      readBaseUrl(request, config.publicUrl);
+      const { method } = request;
+      if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method);
+      await admit(request, reply);
+      if (!document) {
+        const { createDocument } = await import('./openapi/document.ts');
+        document = { body: encodeJson(createDocument(options)) };
+      }
+      return sendRepresentation(request, reply, document, compresses);
     },
     handler: () => {},
   });

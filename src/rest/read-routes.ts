@@ -18,7 +18,7 @@ import { packageFolder } from '../config/package.ts';
 import { messageOf } from '../errors.ts';
 import { findFields } from './create.ts';
 import { findField } from './describe.ts';
-import { readEnvelope } from './envelope.ts';
+import { readEnvelope } from './documents.ts';
 import type { Route } from './routes.ts';
 import { createRouteReader } from './variables.ts';
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { formatQuery, parseQuery } from '../../src/rest/url.ts';
+import { formatQuery, parseQuery } from '../../src/rest/variables.ts';
 import { useGateway } from '../support/gateway.ts';
 
 type Parameters = readonly (readonly [name: string, value: string])[];

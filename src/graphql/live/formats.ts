@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { disconnectHalfClosed } from '../../http/server/connections.ts';
-import type { EncodedAnswer } from '../encoding.ts';
+import type { EncodedAnswer } from '../run.ts';
 import { expired, LiveStream, type Transport } from './live-stream.ts';
 
 export interface EventFormat {

@@ -3,9 +3,8 @@ import type { OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
 import { type ChangeLog, type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import { HttpError } from '../../errors.ts';
-import type { EncodedAnswer } from '../encoding.ts';
 import type { Operation } from '../operations.ts';
-import type { Execution, Reading } from '../run.ts';
+import type { EncodedAnswer, Execution, Reading } from '../run.ts';
 
 export interface LiveExecution extends Omit<Execution<EncodedAnswer>, 'operation'> {
   readonly operation: () => Operation;

@@ -1,10 +1,10 @@
 // Live answers of one reader each: the newest one at its pace, as long as its credential is valid; and how many there are.
 
+import { Places, shareOfHeap } from '../../admission/admission.ts';
 import type { Lease } from '../../admission/viewer.ts';
 import { HttpError, invalidToken, timedOut, tooManyStreams, unavailable } from '../../errors.ts';
-import { Places, shareOfHeap } from '../../http/places.ts';
 import { entityTag } from '../../http/representation.ts';
-import { type EncodedAnswer, refusalOf } from '../encoding.ts';
+import { type EncodedAnswer, refusalOf } from '../run.ts';
 
 /** The token has expired: clients subscribe again with a new one. */
 export const expired = refusalOf(

@@ -6,9 +6,9 @@ import type { OperationCaller } from '../../admission/admission.ts';
 import type { StateSource } from '../../database/changes/snapshots.ts';
 import { Lane } from '../../database/connection/lane.ts';
 import { httpErrorFor } from '../../database/errors.ts';
-import { encodingOf, eventType } from '../encoding.ts';
 import type { Engine } from '../engine.ts';
 import type { Operation } from '../operations.ts';
+import { encodingOf, eventType } from '../run.ts';
 import {
   type LiveExecution,
   LiveFeed,

@@ -10,9 +10,8 @@ import type { ReadAt } from '../../database/standby/replicas.ts';
 import { type Caller, currentTask, type SharedTask, type StartTask } from '../../database/task.ts';
 import { HttpError } from '../../errors.ts';
 import type { Context, ContextFactory } from '../context.ts';
-import type { Answer } from '../encoding.ts';
 import type { Operation, Operations } from '../operations.ts';
-import type { Executed, Found, OperationPlugin, Reading, Run } from '../run.ts';
+import type { Answer, Executed, Found, OperationPlugin, Reading, Run } from '../run.ts';
 
 export interface AnswerCacheOptions {
   readonly cache: AnswerCache;

@@ -1,5 +1,7 @@
-// Documents by an id (trusted documents) or a hash (automatic persisted queries, APQ), and the safelist.
+// Documents by an id (trusted documents) or a hash (automatic persisted queries, APQ), and the safelist; and which
+// operation of the document is executed, for the metrics, the log and traces.
 import { createHash } from 'node:crypto';
+import type { ExecutionArgs } from 'graphql';
 import type { GraphQLParams } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import {
@@ -9,14 +11,22 @@ import {
   documentNotTrusted,
   persistedQueryNotFound,
 } from '../errors.ts';
+import type { Operations } from '../operations.ts';
 import type { DocumentReference, OperationContext, OperationPlugin } from '../run.ts';
 
 /** Characters of an id or a hash of a document. */
 const maxIdLength = 1_000;
 
-export function useStoredDocuments(store: DocumentStore): OperationPlugin {
+export function useStoredDocuments(store: DocumentStore, operations: Operations): OperationPlugin {
   /** A document is registered once it is known to be valid. */
-  const register = ({ context: { run } }: { context: OperationContext }) => {
+  const register = ({
+    args,
+    context: { run },
+  }: {
+    args: ExecutionArgs;
+    context: OperationContext;
+  }) => {
+    run.operation = operations.of(args.document, args.operationName);
     if (run.reference) store.register(run.reference);
   };
   return {

@@ -4,11 +4,11 @@ import { type ExecutionArgs, GraphQLError, parse } from 'graphql';
 import { CloseCode, type Context, MessageType, makeServer } from 'graphql-ws';
 import type { GraphQLParams } from 'graphql-yoga';
 import type { WebSocket } from 'ws';
+import type { Place } from '../../admission/admission.ts';
 import type { HttpError } from '../../errors.ts';
 import { isObject, readJson } from '../../http/json.ts';
-import type { Place } from '../../http/places.ts';
-import type { EncodedAnswer } from '../encoding.ts';
 import { expired, LiveStream } from '../live/live-stream.ts';
+import type { EncodedAnswer } from '../run.ts';
 import { readParameters } from './parameters.ts';
 
 /** Milliseconds: to `connection_init`, without a frame, then a ping is sent; without one at all; without an operation. */

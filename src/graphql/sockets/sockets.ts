@@ -4,19 +4,25 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws';
 import type { GraphQLParams } from 'graphql-yoga';
 import { type ServerOptions, WebSocketServer } from 'ws';
-import { type Admissible, type Admit, RequestCaller } from '../../admission/admission.ts';
+import {
+  type Admissible,
+  type Admit,
+  bytesOfHead,
+  type Place,
+  Places,
+  RequestCaller,
+  shareOfHeap,
+} from '../../admission/admission.ts';
 import { isFromTrustedOrigin, type OriginConfig } from '../../admission/credentials.ts';
 import type { HttpError } from '../../errors.ts';
-import { bytesOfHead, type Place, Places, shareOfHeap } from '../../http/places.ts';
 import { routeHandshakes } from '../../http/server/server.ts';
 import type { Answered, ObserveAnswer } from '../../observability/log.ts';
-import { type EncodedAnswer, encodingOf, eventType, refusalOf } from '../encoding.ts';
 import type { Engine } from '../engine.ts';
 import { originNotAllowed, toHttpError, tooManySockets, transportNotAvailable } from '../errors.ts';
 import { type LiveAnswers, writeCanonical } from '../live/live.ts';
 import type { LiveStream } from '../live/live-stream.ts';
-import { keyOf } from '../request.ts';
-import { Run } from '../run.ts';
+import { keyOf } from '../route.ts';
+import { type EncodedAnswer, encodingOf, eventType, Run, refusalOf } from '../run.ts';
 import { type Endpoint, SocketConnection } from './connection.ts';
 
 const tickInterval = 5_000;

@@ -20,6 +20,7 @@ import {
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { hasBody } from '../headers.ts';
+import { encodeJson } from '../json.ts';
 import { readBehind, watchDescriptors } from './connections.ts';
 import { afterPipelined } from './unreadable-requests.ts';
 
@@ -228,4 +229,25 @@ function encodeWithoutUpgrade({ method, url, httpVersion, rawHeaders }: Incoming
     text += `${name}: ${kept}\r\n`;
   }
   return Buffer.from(`${text}\r\n`, 'latin1');
+}
+
+/**
+ * `/health/live` and `/health/ready`: no statement, no token.
+ * @param findProblem why the gateway is not ready, in one sentence
+ */
+export function serveHealth(app: FastifyInstance, findProblem: () => string | undefined): void {
+  const probes = { '/health/live': () => undefined, '/health/ready': findProblem };
+  for (const [url, find] of Object.entries(probes)) {
+    app.route({
+      method: ['GET', 'HEAD'],
+      url,
+      handler: (_request, reply) => {
+        const detail = find();
+        return reply
+          .code(detail ? 503 : 200)
+          .headers({ 'Content-Type': 'application/json', 'Cache-Control': 'no-store' })
+          .send(encodeJson(detail ? { status: 'unavailable', detail } : { status: 'ok' }));
+      },
+    });
+  }
 }

@@ -1,8 +1,7 @@
 // A second app with the REST paths and without a port: internal requests are not logged, counted or limited.
 import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { decorateClient } from '../../http/addresses.ts';
-import { ignoreQuery } from '../../http/headers.ts';
+import { decorateClient, ignoreQuery } from '../../http/headers.ts';
 import { decorateDisconnectSignal } from '../../http/server/connections.ts';
 
 export interface InnerRequest {

@@ -5,8 +5,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { HttpError, writesOff } from '../../errors.ts';
 import { type CorsConfig, corsHeaders } from '../../http/cors.ts';
-import { type DeprecationConfig, deprecationHeaders, exposeAlso } from '../../http/deprecation.ts';
-import { hasBody, requestIdHeader, safeMethods, securityHeaders } from '../../http/headers.ts';
+import {
+  type DeprecationConfig,
+  deprecationHeaders,
+  exposeAlso,
+  hasBody,
+  requestIdHeader,
+  safeMethods,
+  securityHeaders,
+} from '../../http/headers.ts';
 import { encodeJson } from '../../http/json.ts';
 import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
 import { sanitizeName } from '../../observability/clients.ts';

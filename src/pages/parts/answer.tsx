@@ -1,7 +1,7 @@
 // The answer that a page shows, and what is wrong with its request.
 import { STATUS_CODES } from 'node:http';
 import type { Route } from '../../rest/routes.ts';
-import { formatQuery, type QueryParameters } from '../../rest/url.ts';
+import { formatQuery, type QueryParameters } from '../../rest/variables.ts';
 import type { Site } from './layout.tsx';
 import { Text } from './text.tsx';
 

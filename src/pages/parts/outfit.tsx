@@ -1,6 +1,6 @@
 // Outfits on a page: the list with its count and the way to other pages, the card of one, the parts of its page, and rows of pictures.
 import type { NumberedPageFragment, OutfitRecordFragment } from '../../generated/rest.ts';
-import { formatQuery, type QueryParameters } from '../../rest/url.ts';
+import { formatQuery, type QueryParameters } from '../../rest/variables.ts';
 import type { Site } from './layout.tsx';
 import { Icon, type Media, pictureAddressOf } from './pictures.tsx';
 import { searchOf } from './search-form.tsx';

@@ -1,6 +1,6 @@
 // The form of /outfits/: its fields, and what is wrong with them in words that name what a person sees.
 import type { Spelling } from '../../outfits/ordering.ts';
-import { type QueryParameters, readParameter } from '../../rest/url.ts';
+import { type QueryParameters, readParameter } from '../../rest/variables.ts';
 import { type Message, messagesOf, type PageProperties } from './answer.tsx';
 
 interface Field {

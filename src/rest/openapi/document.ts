@@ -16,14 +16,12 @@ import {
 import type { Config } from '../../config/config.ts';
 import { version } from '../../config/package.ts';
 import { invalidKey } from '../../errors.ts';
-import type { DeprecationConfig } from '../../http/deprecation.ts';
+import type { DeprecationConfig } from '../../http/headers.ts';
 import { findFields, mediaTypes } from '../create.ts';
 import { findInputs } from '../describe.ts';
-import { knownParametersOf } from '../documents.ts';
-import { readEnvelope } from '../envelope.ts';
+import { knownParametersOf, readEnvelope } from '../documents.ts';
 import { allowOf, type Route } from '../routes.ts';
-import { fillPath } from '../url.ts';
-import { maxPage, pageParameterOf, pageParametersOf, rangeOf } from '../variables.ts';
+import { fillPath, maxPage, pageParameterOf, pageParametersOf, rangeOf } from '../variables.ts';
 import { components, describeResponses, errorSchemas, errorTable } from './responses.ts';
 import { describedBy, type JsonSchema, Schemas } from './schemas.ts';
 

@@ -14,7 +14,7 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { findField, listFields, type SelectedField, type WritableField } from '../describe.ts';
-import { type Envelope, relationOf } from '../envelope.ts';
+import { type Envelope, relationOf } from '../documents.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>> & { readonly description?: string };
 
