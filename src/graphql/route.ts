@@ -1,6 +1,5 @@
 // The endpoint /graphql: which requests are taken, the types of their answers, and the SDL.
 // @see https://graphql.github.io/graphql-over-http/draft/
-import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { GraphQLParams } from 'graphql-yoga';
@@ -29,7 +28,7 @@ import {
   unsupportedType,
 } from './errors.ts';
 import { formats, sendEvents } from './live/formats.ts';
-import type { LiveStreams } from './live/live-stream.ts';
+import { LiveStream, type LiveStreams } from './live/live-stream.ts';
 import type { LimitConfig } from './plugins/cost.ts';
 import {
   type AnswerType,
@@ -136,7 +135,8 @@ class GraphQLEndpoint {
       // Before the answer is sent, and counted.
       request.operationName = run.operationName;
       if (format && (run.answers || isPreferred)) {
-        return sendEvents(request, reply, format, run.answers ?? answer);
+        const answers = run.answers instanceof LiveStream ? run.answers : answer;
+        return sendEvents(request, reply, format, answers);
       }
       // For GraphiQL, which asks for it by a header.
       if (cost && config.graphiql && request.headers['graphql-cost']) {
@@ -208,9 +208,6 @@ interface AcceptedEvents {
   readonly isPreferred: boolean;
 }
 
-/** Characters of a text in a cache key; a longer one is there by its hash. */
-const maxKeyLength = 4_096;
-
 /**
  * A body must be JSON: a page of another origin cannot send it without a CORS preflight (CSRF protection), as it could
  * send the other types of forms.
@@ -228,12 +225,7 @@ function readRequest(request: FastifyRequest): GraphQLRequest {
   const text = method === 'GET' ? rawQuery(request) : bodyOf(request);
   const readParams = () => (method === 'GET' ? readQueryString(text) : readObject(text));
   // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
-  return { method, readParams, answerType, events, key: keyOf(`${method} ${text}`) };
-}
-
-/** Names a request in the cache by its text. */
-export function keyOf(text: string): string {
-  return text.length > maxKeyLength ? hash('sha256', text, 'base64url') : text;
+  return { method, readParams, answerType, events, key: `${method} ${text}` };
 }
 
 function isRead({ method }: FastifyRequest): boolean {

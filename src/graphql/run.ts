@@ -1,4 +1,5 @@
 // One operation on its way through Yoga: who sends it, how its result becomes an answer, and what plugins find out.
+import { hash } from 'node:crypto';
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import { type FetchAPI, type Plugin, processRegularResult } from 'graphql-yoga';
 import type { OperationCaller } from '../admission/admission.ts';
@@ -6,7 +7,6 @@ import type { Dependencies } from '../database/changes/change-log.ts';
 import type { DatabaseState } from '../database/changes/snapshots.ts';
 import type { HttpError } from '../errors.ts';
 import type { Representable } from '../http/representation.ts';
-import type { LiveStream } from './live/live-stream.ts';
 import type { Operation } from './operations.ts';
 
 /** An operation with its variables. */
@@ -18,7 +18,7 @@ export interface Execution<Value extends Answer> extends Encoding<Value> {
 export type OpenLive = (
   operation: Operation,
   variables: Record<string, unknown>,
-) => Promise<LiveStream>;
+) => Promise<AsyncIterable<unknown>>;
 
 /** The context that Yoga gives to plugins. Resolvers get the `Context` of context.ts. */
 export interface OperationContext {
@@ -70,7 +70,7 @@ export class Run {
   /** Opens the answers of a live query; undefined: whoever sends it takes one answer. */
   openLive: OpenLive | undefined;
   /** Those of a live query. */
-  answers: LiveStream | undefined;
+  answers: AsyncIterable<unknown> | undefined;
   idempotencyKey: string | undefined;
   /** How the request names its document. */
   reference: DocumentReference | undefined;
@@ -154,8 +154,12 @@ export interface Encoding<Value extends Answer = Answer> {
   readonly toAnswer: (result: ExecutionResult, isShared: boolean) => Value;
 }
 
-/** @param key names everything that the answer depends on, but its type */
-export function encodingOf(type: AnswerType, key: string): Encoding<EncodedAnswer> {
+/** Characters of a text in a cache key; a longer one is there by its hash. */
+const maxKeyLength = 4_096;
+
+/** @param text names everything that the answer depends on, but its type */
+export function encodingOf(type: AnswerType, text: string): Encoding<EncodedAnswer> {
+  const key = text.length > maxKeyLength ? hash('sha256', text, 'base64url') : text;
   return {
     key: `${type} ${key}`,
     toAnswer: (result, isShared) => encode(result, type, isShared),

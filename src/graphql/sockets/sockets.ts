@@ -20,8 +20,7 @@ import type { Answered, ObserveAnswer } from '../../observability/log.ts';
 import type { Engine } from '../engine.ts';
 import { originNotAllowed, toHttpError, tooManySockets, transportNotAvailable } from '../errors.ts';
 import { type LiveAnswers, writeCanonical } from '../live/live.ts';
-import type { LiveStream } from '../live/live-stream.ts';
-import { keyOf } from '../route.ts';
+import { LiveStream } from '../live/live-stream.ts';
 import { type EncodedAnswer, encodingOf, eventType, Run, refusalOf } from '../run.ts';
 import { type Endpoint, SocketConnection } from './connection.ts';
 
@@ -167,12 +166,12 @@ export class Sockets {
     const { engine, live } = this.options;
     const caller = new RequestCaller(request);
     // Not as JSON, in which 1e400 would be null.
-    const run = new Run(encodingOf(eventType, keyOf(`ws ${writeCanonical(params)}`)), caller);
+    const run = new Run(encodingOf(eventType, `ws ${writeCanonical(params)}`), caller);
     run.openLive = (operation, variables) => live.open(operation, variables, caller, 'ws');
     let status = 200;
     try {
       const { answer } = await engine.serve<EncodedAnswer>(run, 'POST', () => params);
-      return run.answers ?? answer;
+      return run.answers instanceof LiveStream ? run.answers : answer;
     } catch (error) {
       const refused = toHttpError(this.app, request.log, error);
       status = refused.status;
