@@ -1,9 +1,10 @@
 // Every system runs in a process of its own.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../test/support/http/free-port.js';
 
 /** @typedef {{ readonly port: number, readonly processId: number, close(): Promise<void> }} RunningServer */
 
@@ -70,15 +71,4 @@ async function isListening(port) {
   } finally {
     socket.destroy();
   }
-}
-
-/** @returns {Promise<number>} */
-export async function findFreePort() {
-  const server = createServer();
-  return new Promise((settle) => {
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => settle(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
 }

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import * as attachCommand from '../../src/commands/attach.ts';
 import { callCommand } from '../support/cli/commands.ts';
-import { baseOf, findFreePort, runServer } from '../support/cli/process.ts';
+import { baseOf, metricsOf, runServer } from '../support/cli/process.ts';
 import { throughPort } from '../support/databases/demo-postgres.ts';
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { bothWays, fileOf, makeOldTables } from '../support/legacy/old-tables.ts';
@@ -17,14 +17,10 @@ test('shows what the old service has committed in the next read of a standby', a
   const { old, environment } = await makeOldTables(postgres.url);
   const attached = await callCommand(attachCommand, [fileOf(bothWays)], environment);
   expect(attached).toMatchObject({ code: 0 });
-  const METRICS_PORT = String(await findFreePort());
   const DATABASE_READ_URLS = throughPort(environment.DATABASE_URL, standby.port);
-  const gateway = runServer({ ...environment, DATABASE_READ_URLS, METRICS_PORT });
+  const gateway = runServer({ ...environment, DATABASE_READ_URLS, METRICS_PORT: '0' });
   const base = await baseOf(gateway);
-  const standbyReads = async () => {
-    const text = await (await fetch(`http://localhost:${METRICS_PORT}/metrics`)).text();
-    return Number(/^gateway_standby_reads_total\{.*\} (\d+)$/m.exec(text)?.[1] ?? 0);
-  };
+  const metrics = await metricsOf(gateway);
   const stale: unknown[] = [];
   for (let round = 1; round <= rounds; round++) {
     const id = 1 + (round % 200);
@@ -37,5 +33,6 @@ test('shows what the old service has committed in the next read of a standby', a
     if (record.title !== likes || record.likes !== round % 20) stale.push({ round, record });
   }
   expect(stale).toEqual([]);
-  expect(await standbyReads()).toBeGreaterThan(rounds / 4);
+  const [, reads] = /^gateway_standby_reads_total\{.*\} (\d+)$/m.exec(await metrics()) ?? [];
+  expect(Number(reads)).toBeGreaterThan(rounds / 4);
 });

@@ -3,12 +3,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { seedDemo } from '../../src/process/demo/seed.ts';
-import { baseOf, findFreePort, runServer } from '../support/cli/process.ts';
+import { baseOf, runServer } from '../support/cli/process.ts';
 import { connectTo, execute } from '../support/databases/connections.ts';
 import { hasPatroni, startPatroni } from '../support/databases/patroni.ts';
 import { migrateDatabase } from '../support/databases/test-database.ts';
 import { send } from '../support/faults/load.ts';
 import { outfitId } from '../support/gateway.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import { startHaproxy } from '../support/http/haproxy.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 

@@ -3,7 +3,7 @@ import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { baseOf, findFreePort, runServer } from '../support/cli/process.ts';
+import { baseOf, metricsOf, runServer } from '../support/cli/process.ts';
 import { connectTo } from '../support/databases/connections.ts';
 import { startDemoPostgres, throughPort } from '../support/databases/demo-postgres.ts';
 import { send } from '../support/faults/load.ts';
@@ -132,14 +132,14 @@ test(`none of ${leastReads} reads is stale, lost or refused but at the failover`
   });
   const gateways = await Promise.all(
     [1, 2].map(async () => {
-      const METRICS_PORT = String(await findFreePort());
       const DATABASE_READ_URLS = `${first.url},${second.url}`;
-      const settings = { RATE_LIMIT: '100000000/hour', METRICS_PORT };
-      const base = await baseOf(runServer({ DATABASE_URL, DATABASE_READ_URLS, ...settings }));
+      const settings = { RATE_LIMIT: '100000000/hour', METRICS_PORT: '0' };
+      const server = runServer({ DATABASE_URL, DATABASE_READ_URLS, ...settings });
+      const base = await baseOf(server);
+      const metrics = await metricsOf(server);
       /** How often the first and the second standby were read from. */
       const standbyReads = async () => {
-        const text = await (await fetch(`http://localhost:${METRICS_PORT}/metrics`)).text();
-        const series = text.matchAll(/^gateway_standby_reads_total\{.*\} (\d+)$/gm);
+        const series = (await metrics()).matchAll(/^gateway_standby_reads_total\{.*\} (\d+)$/gm);
         return [...series].map(([, count]) => Number(count));
       };
       return { base, standbyReads };

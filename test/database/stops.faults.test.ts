@@ -52,13 +52,6 @@ function wrongAnswers(limit = 6_000): Answered[] | undefined {
   });
 }
 
-/** Waits until the load has had so many more answers of a status. */
-async function untilAnswered(status: number, times: number): Promise<void> {
-  const from = load?.answers.length;
-  const count = () => load?.answers.slice(from).filter((answer) => answer.status === status).length;
-  await expect.poll(count, { timeout: 30_000 }).toBeGreaterThanOrEqual(times);
-}
-
 /** Waits for the first 200: a return may take 3 s, and three times as long on a busy machine. */
 async function untilBack(): Promise<void> {
   await expect.poll(() => statusOf('/api/outfits/'), { interval: 50, timeout: 9_000 }).toBe(200);
@@ -69,7 +62,7 @@ async function expectRecovered(): Promise<void> {
   await untilBack();
   expect(await statusOf('/health/ready')).toBe(200);
   const back = load?.answers.length ?? 0;
-  await untilAnswered(200, 50);
+  await load?.until(200, 50);
   await load?.stop();
   expect(wrongAnswers()).toEqual([]);
   // What had begun just before may still be answered with a 503.
@@ -83,10 +76,10 @@ describe.each(Object.entries(faults))('a PostgreSQL that %s', (_name, fault) => 
     // Senders whose rate is known, and others: each is looked up there.
     await start({ RATE_LIMIT: '10000/minute', TRUST_PROXY: '127.0.0.1,::1' });
     load = startLoad(base, 12, (turn) => ({ 'x-forwarded-for': `192.0.2.${turn % 200}` }));
-    await untilAnswered(200, 100);
+    await load.until(200, 100);
     await fault.begin();
     await sleep(3_000);
-    await untilAnswered(503, 50);
+    await load.until(503, 50);
     expect(await statusOf('/health/live')).toBe(200);
     expect(await statusOf('/health/ready')).toBe(503);
     // Once it is known, nothing waits for it any more.
@@ -140,8 +133,8 @@ test('a server without free connections means 503 for some, and does not stop th
   const DATABASE_URL = postgres.url.replace('postgres:postgres', 'gateway:gateway');
   await start({ DATABASE_URL, CACHE_MAX_SIZE: '0' });
   load = startLoad(base, 30);
-  await untilAnswered(503, 1);
-  await untilAnswered(200, 50);
+  await load.until(503, 1);
+  await load.until(200, 50);
   await load.stop();
   // Some wait in line for the one connection.
   expect(wrongAnswers(10_000)).toEqual([]);
@@ -154,17 +147,17 @@ test('a column whose type changes under load costs no answer; a database without
   await migrate();
   await start({ DATABASE_URL, SEED: 'demo' });
   load = startLoad(base);
-  await untilAnswered(200, 100);
+  await load.until(200, 100);
   for (const length of [300, 255, 400]) {
     // Not the title: PostgreSQL refuses that for a column that a trigger names.
     const change = `ALTER COLUMN background_color TYPE varchar(${length})`;
     await execute(DATABASE_URL, `ALTER TABLE outfits ${change}`);
-    await untilAnswered(200, 100);
+    await load.until(200, 100);
   }
   expect(load.answers.filter(({ status }) => status !== 200)).toEqual([]);
 
   await execute(DATABASE_URL, 'DROP SCHEMA public CASCADE; CREATE SCHEMA public');
-  await untilAnswered(503, 50);
+  await load.until(503, 50);
   await server.until(/lacks \d+ migration/);
   expect(await statusOf('/health/ready')).toBe(503);
   expect(server.output()).not.toContain('unexpected error');

@@ -6,15 +6,8 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { makeFolder } from '../support/cli/folder.ts';
-import {
-  dist,
-  environmentOf,
-  findFreePort,
-  listing,
-  publish,
-  run,
-  stop,
-} from '../support/cli/process.ts';
+import { dist, environmentOf, listing, publish, run, stop } from '../support/cli/process.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const place = makeFolder(afterAll);

@@ -12,10 +12,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { findFreePort } from '../support/cli/process.ts';
 import { Shell } from '../support/cli/shell.ts';
 import { makeDatabase } from '../support/databases/test-database.ts';
 import { isPrinted, notRun, pages, readPage, root, type Step } from '../support/documents/page.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import {
   type LegacyService,
   makeLegacyRecords,

@@ -4,13 +4,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { baseOf, dist, findFreePort, run, stop } from '../support/cli/process.ts';
+import { baseOf, dist, run, stop } from '../support/cli/process.ts';
 import {
   isInstalled,
   programs,
   startDebianPostgres,
 } from '../support/databases/debian-postgres.ts';
 import { isPrinted } from '../support/documents/page.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const page = readFileSync(new URL('../../docs/upgrading.md', import.meta.url), 'utf8');

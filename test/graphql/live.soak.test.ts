@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { baseOf, demoEnvironment, findFreePort, runServer, stop } from '../support/cli/process.ts';
+import { baseOf, demoEnvironment, metricsOf, runServer, stop } from '../support/cli/process.ts';
 import { connectForTest, execute } from '../support/databases/connections.ts';
 import { openAcknowledged } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
@@ -88,9 +88,8 @@ test(`a change reaches ${viewers} viewers with answers of their own, and delays 
 
 const perTransport = 500;
 test(`${3 * perTransport} subscriptions over three transports: none gets what is older, none misses the last, none is left`, async () => {
-  const metricsPort = await findFreePort();
-  const settings = { METRICS_PORT: String(metricsPort) };
-  const { server, base, port, commit } = await start(settings);
+  const { server, base, port, commit } = await start({ METRICS_PORT: '0' });
+  const metrics = await metricsOf(server);
   await commit(0);
   const parts = { accept: 'multipart/mixed;subscriptionSpec=1.0' };
   const readers = await openMany(2 * perTransport, (index) =>
@@ -104,7 +103,7 @@ test(`${3 * perTransport} subscriptions over three transports: none gets what is
     }
   }
   const open = async () => {
-    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+    const text = await metrics();
     return [...text.matchAll(/^gateway_streams_open\{transport="\w+"\} (\d+)$/gm)].map(toNumber);
   };
   await expect.poll(open, { timeout: 30_000 }).toEqual(Array(3).fill(perTransport));

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { findFreePort } from '../support/cli/process.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import { sendRaw } from '../support/http/raw-http.ts';
 import { type LegacyService, startLegacyService } from '../support/legacy/legacy-service.ts';
 import { type ScriptedService, startScriptedService } from '../support/legacy/scripted-service.ts';

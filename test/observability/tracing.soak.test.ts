@@ -6,12 +6,12 @@ import {
   baseOf,
   demoEnvironment,
   dist,
-  findFreePort,
   listing,
   run,
   runServer,
   stop,
 } from '../support/cli/process.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { makeLegacyRecords, startLegacyService } from '../support/legacy/legacy-service.ts';
 import { startCollector } from '../support/tracing/collector.ts';

@@ -1,13 +1,7 @@
 // The embedded database with the demonstration set, as a process: made once, kept, and shown with its pictures.
 import { expect, test } from 'vitest';
-import {
-  baseOf,
-  environmentOf,
-  failure,
-  findFreePort,
-  runServer,
-  stop,
-} from '../support/cli/process.ts';
+import { baseOf, environmentOf, failure, runServer, stop } from '../support/cli/process.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 interface Listing {

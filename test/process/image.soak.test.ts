@@ -5,9 +5,10 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:f
 import { basename, dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeFolder } from '../support/cli/folder.ts';
-import { baseOf, findFreePort, run, stop } from '../support/cli/process.ts';
+import { baseOf, run, stop } from '../support/cli/process.ts';
 import { pairsOf, readDockerfile, valuesOf } from '../support/documents/dockerfile.ts';
 import { root } from '../support/documents/page.ts';
+import { findFreePort } from '../support/http/free-port.js';
 
 const place = makeFolder(afterAll);
 const { stages } = readDockerfile();

@@ -9,14 +9,9 @@ import * as exportCommand from '../../src/commands/export.ts';
 import * as importCommand from '../../src/commands/import.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { makeFolder, useFolder } from '../support/cli/folder.ts';
-import {
-  baseOf,
-  findFreePort,
-  migratedEnvironmentOf,
-  runServer,
-  stop,
-} from '../support/cli/process.ts';
+import { baseOf, migratedEnvironmentOf, runServer, stop } from '../support/cli/process.ts';
 import { send } from '../support/faults/load.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import { type LegacyRecord, startLegacyService } from '../support/legacy/legacy-service.ts';
 import { records } from '../support/legacy/two-services.ts';
 

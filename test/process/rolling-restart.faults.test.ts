@@ -1,15 +1,9 @@
 // docs/install.md: several processes behind deploy/haproxy.cfg are restarted one after the other, and no request fails.
 import { expect, test } from 'vitest';
-import {
-  baseOf,
-  demoEnvironment,
-  findFreePort,
-  publish,
-  runServer,
-  stop,
-} from '../support/cli/process.ts';
+import { baseOf, demoEnvironment, publish, runServer, stop } from '../support/cli/process.ts';
 import { addressOf, keepBusy } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import { hasHaproxy, startHaproxy } from '../support/http/haproxy.ts';
 import { secret } from '../support/http/tokens.ts';
 

@@ -12,7 +12,6 @@ import {
   dist,
   environmentOf,
   failure,
-  findFreePort,
   listing,
   migratedEnvironmentOf,
   run,
@@ -20,6 +19,7 @@ import {
   stop,
 } from '../support/cli/process.ts';
 import { migrationList } from '../support/databases/schema-engine.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import { listen } from '../support/http/listen.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 

@@ -7,9 +7,10 @@ import * as importCommand from '../../src/commands/import.ts';
 import * as migrateCommand from '../../src/commands/migrate.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
 import { useFolder } from '../support/cli/folder.ts';
-import { dist, findFreePort, migratedEnvironmentOf, run } from '../support/cli/process.ts';
+import { dist, migratedEnvironmentOf, run } from '../support/cli/process.ts';
 import { connectForTest, withDatabase } from '../support/databases/connections.ts';
 import { openNetwork } from '../support/faults/network.ts';
+import { findFreePort } from '../support/http/free-port.js';
 import {
   type ListedRecord,
   type Listing,

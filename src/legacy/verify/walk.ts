@@ -26,9 +26,6 @@ interface WalkOptions {
   readonly onRecords: (number: number) => void;
 }
 
-/** Records that only one listing has, after which a comparison makes no sense. */
-const maxUnmatched = 1_000_000;
-
 /**
  * The ids of two listings, which are matched while both are read. A record that one of them lacks shifts all later records
  * onto other pages, and must be reported once, not on every later page.
@@ -39,6 +36,9 @@ export class Listings {
   readonly unmatched: Both<Map<string, number>> = { theirs: new Map(), ours: new Map() };
   /** Whether a record has come twice. */
   hasRepeated = false;
+
+  /** @param maxUnmatched records that only one has, after which a comparison makes no sense */
+  constructor(private readonly maxUnmatched = 1_000_000) {}
 
   /**
    * @returns pairs of different pages that share records
@@ -61,9 +61,9 @@ export class Listings {
       if (match === undefined) own.set(id, page);
       else if (match !== page) matches.add(match);
     }
-    if (own.size > maxUnmatched) {
+    if (own.size > this.maxUnmatched) {
       throw new SourceError(
-        `More than ${maxUnmatched} outfits are in one listing only: import first.`,
+        `More than ${this.maxUnmatched} outfits are in one listing only: import first.`,
       );
     }
     return [...matches].map((match) =>

@@ -1,12 +1,10 @@
 // The built commands as processes of their own; test/support/setup.ts ends them after each test.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect, inject } from 'vitest';
 import { makeDatabase, type TestDatabase } from '../databases/test-database.ts';
 import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../gateway.ts';
-import { listen } from '../http/listen.ts';
 import { secret, signIn } from '../http/tokens.ts';
 
 export const dist = fileURLToPath(new URL('../../../dist/', import.meta.url));
@@ -139,11 +137,4 @@ export async function failure(server: Run, code = 1): Promise<string> {
   expect(server.errors()).toMatch(/^[^\n]+\.\n$/);
   expect(server.errors()).not.toMatch(/node_modules|\.js:\d|\bat /);
   return server.errors().trim();
-}
-
-export async function findFreePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  server.close();
-  return port;
 }

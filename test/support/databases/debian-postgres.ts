@@ -1,8 +1,8 @@
 // The PostgreSQL of Debian, which is older than that of the npm packages, and has pg_dump.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readdirSync, rmSync } from 'node:fs';
+import { findFreePort } from '../http/free-port.js';
 import { makeDatabaseFolder } from './database-folder.js';
-import { findFreePort } from './embedded-postgres.js';
 
 const versions = '/usr/lib/postgresql';
 const [version] = existsSync(versions) ? readdirSync(versions) : [];

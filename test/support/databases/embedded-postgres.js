@@ -9,9 +9,9 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../http/free-port.js';
 import { makeDatabaseFolder } from './database-folder.js';
 
 /**
@@ -150,15 +150,4 @@ function linkLibraries(packages) {
 /** The package ends its process with 0 when nothing is left to do, also after a test that failed. */
 function keepExitCode() {
   process.prependOnceListener('beforeExit', () => process.exit());
-}
-
-/** @returns {Promise<number>} */
-export async function findFreePort() {
-  const server = createServer();
-  return new Promise((settle) => {
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => settle(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
 }

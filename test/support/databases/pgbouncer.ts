@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { vi } from 'vitest';
-import { findFreePort } from '../cli/process.ts';
+import { findFreePort } from '../http/free-port.js';
 import { throughPort } from './demo-postgres.ts';
 
 const program = '/usr/sbin/pgbouncer';

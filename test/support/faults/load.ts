@@ -1,5 +1,6 @@
 // Requests of every kind, one after the other by several clients, and what became of them.
 import { Agent, request } from 'node:http';
+import { expect } from 'vitest';
 
 export interface Answered {
   readonly what: string;
@@ -63,6 +64,8 @@ export function anyRequest(turn: number): string {
 export interface Load {
   /** Everything that has been answered, oldest first. */
   readonly answers: readonly Answered[];
+  /** Resolves when there have been so many more answers of a status. */
+  until(status: number, times: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -88,6 +91,11 @@ export function startLoad(
   const working = Promise.all(Array.from({ length: clients }, (_, client) => work(client)));
   return {
     answers,
+    async until(status, times) {
+      const from = answers.length;
+      const more = () => answers.slice(from).filter((answer) => answer.status === status).length;
+      await expect.poll(more, { timeout: 60_000 }).toBeGreaterThanOrEqual(times);
+    },
     async stop() {
       isStopped = true;
       await working;

@@ -26,6 +26,7 @@ export async function openNetwork(to: number) {
   });
   return {
     port: await listen(server),
+    connections: () => sockets.size,
     /** From now on nothing arrives, and nothing says so. */
     swallow() {
       isDead = true;

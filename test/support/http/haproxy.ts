@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { makeFolder } from '../cli/folder.ts';
-import { findFreePort } from '../cli/process.ts';
+import { findFreePort } from './free-port.js';
 
 export const haproxy = '/usr/sbin/haproxy';
 

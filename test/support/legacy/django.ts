@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, vi } from 'vitest';
-import { findFreePort } from '../databases/embedded-postgres.js';
+import { findFreePort } from '../http/free-port.js';
 
 const packages = '/usr/lib/python3/dist-packages';
 const needed = ['django', 'rest_framework', 'gunicorn', 'jwt'].map((name) => `${packages}/${name}`);
