@@ -1,11 +1,11 @@
 // outfit-gateway check: a line for each thing that the settings name, and nothing is changed.
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import * as check from '../../src/commands/check.ts';
 import { callCommand } from '../support/cli/commands.ts';
+import { makeFolder } from '../support/cli/folder.ts';
 import {
   baseOf,
   dist,
@@ -19,7 +19,7 @@ import {
 import { execute } from '../support/databases/connections.ts';
 import { listen } from '../support/http/listen.ts';
 import { sendJson, startWebhook } from '../support/http/webhook.ts';
-import { makeRecords, serveListing } from '../support/legacy/listing.ts';
+import { newest, serveListing } from '../support/legacy/listing.ts';
 
 const call = async (environment: Record<string, string>) => {
   const { code, stdout, stderr } = await callCommand(check, [], environment);
@@ -28,8 +28,7 @@ const call = async (environment: Record<string, string>) => {
   return { code, lines: lines.filter((line) => !line.startsWith('ok: settings: ')) };
 };
 
-const place = mkdtempSync(join(tmpdir(), 'outfit-gateway-check-'));
-afterAll(() => rmSync(place, { recursive: true, force: true }));
+const place = makeFolder(afterAll);
 
 test('the embedded database is not made, nor opened beside the process that uses it', async () => {
   const DATA_DIR = join(place, 'new', 'data');
@@ -57,7 +56,7 @@ test('PostgreSQL, the key set, the webhook, the old service and the documents ar
   let keys: unknown = { keys: [{ kty: 'oct', k: 'a2V5' }] };
   const keyServer = createServer((_request, response) => sendJson(response, 200, keys));
   const webhook = await startWebhook();
-  const listing = await serveListing(makeRecords(3));
+  const listing = await serveListing(newest(3));
   onTestFinished(async () => {
     keyServer.close();
     await webhook.close();

@@ -1,6 +1,5 @@
 // The command line as a person types it: commands, options, .env, help, and what a start says.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -13,6 +12,7 @@ import {
 } from '../../src/commands/options/command-line.ts';
 import { allSettings } from '../../src/config/config.ts';
 import { callCommand } from '../support/cli/commands.ts';
+import { makeFolder } from '../support/cli/folder.ts';
 import {
   baseOf,
   dist,
@@ -30,8 +30,7 @@ const example = [...readFile('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map
   ([, name = '', value = '']) => [name, value] as const,
 );
 
-const place = mkdtempSync(join(tmpdir(), 'outfit-gateway-line-'));
-afterAll(() => rmSync(place, { recursive: true, force: true }));
+const place = makeFolder(afterAll);
 
 /** A folder with that text as its `.env`. */
 function folderWith(text: string): string {

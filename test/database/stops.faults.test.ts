@@ -1,7 +1,7 @@
 // PostgreSQL goes away under load, in every way there is, and comes back.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { baseOf, dist, type Run, run, runServer, stop } from '../support/cli/process.ts';
+import { baseOf, dist, type Run, run, runServer, slowness, stop } from '../support/cli/process.ts';
 import { execute } from '../support/databases/connections.ts';
 import { startDemoPostgres, throughPort } from '../support/databases/demo-postgres.ts';
 import { faultsOf } from '../support/faults/database-faults.ts';
@@ -45,7 +45,7 @@ async function statusOf(path: string): Promise<number> {
  */
 function wrongAnswers(limit = 6_000): Answered[] | undefined {
   return load?.answers.filter(({ what, status, retryAfter, body, milliseconds }) => {
-    if (milliseconds >= limit) return true;
+    if (milliseconds >= limit * slowness) return true;
     if (status === 200) return body.includes('"errors"');
     const code = what.startsWith('{') ? '"code":"SERVICE_UNAVAILABLE"' : '{"detail":"Service temp';
     return status !== 503 || retryAfter !== '1' || !body.includes(code);
@@ -54,7 +54,8 @@ function wrongAnswers(limit = 6_000): Answered[] | undefined {
 
 /** Waits for the first 200: a return may take 3 s, and three times as long on a busy machine. */
 async function untilBack(): Promise<void> {
-  await expect.poll(() => statusOf('/api/outfits/'), { interval: 50, timeout: 9_000 }).toBe(200);
+  const timeout = 9_000 * slowness;
+  await expect.poll(() => statusOf('/api/outfits/'), { interval: 50, timeout }).toBe(200);
 }
 
 /** From now on, all is answered with 200; and so far, nothing was wrong. */

@@ -18,7 +18,7 @@ import { isPrinted, notRun, pages, readPage, root, type Step } from '../support/
 import { findFreePort } from '../support/http/free-port.js';
 import {
   type LegacyService,
-  makeLegacyRecords,
+  makeRecords,
   startLegacyService,
 } from '../support/legacy/legacy-service.ts';
 
@@ -64,7 +64,7 @@ let legacy: LegacyService;
 let source: { readonly base: string; close(): Promise<void> };
 
 beforeAll(async () => {
-  legacy = await startLegacyService(makeLegacyRecords(204));
+  legacy = await startLegacyService(makeRecords(204));
   legacy.fault = 'missing header';
   const port = await findFreePort();
   const { folder, shell } = openCheckout('source', { PORT: String(port), MEDIA_URL });

@@ -7,7 +7,7 @@ import type { Answer } from '../../src/http/client.ts';
 import { encodeJson } from '../../src/http/json.ts';
 import { compareAnswers } from '../../src/legacy/compare/compare.ts';
 import type { Kind } from '../../src/legacy/compare/difference.ts';
-import { type LegacyRecord, makeLegacyRecord } from '../support/legacy/legacy-service.ts';
+import { type LegacyRecord, makeRecord } from '../support/legacy/legacy-service.ts';
 
 const bases = { theirs: 'https://old.test', ours: 'http://localhost:4000' };
 const question = { method: 'GET', target: '/api/outfits/?page=2' };
@@ -60,7 +60,7 @@ const page = fc
         count,
         next: `${bases.theirs}/api/outfits/?a=${query.replace(/[&#]/g, '')}&page=3`,
         previous: `${bases.theirs}/api/outfits/?ordering=id&page=4`,
-        results: ids.map((id, index) => ({ ...makeLegacyRecord(7), id, ...changes[index] })),
+        results: ids.map((id, index) => ({ ...makeRecord(7), id, ...changes[index] })),
       }),
     ),
   );
@@ -155,7 +155,7 @@ describe('what was decided has kinds of its own', () => {
     count: 45,
     next: null,
     previous: `${bases.theirs}/api/outfits/?a=1&z=2`,
-    results: [makeLegacyRecord(10), makeLegacyRecord(9)],
+    results: [makeRecord(10), makeRecord(9)],
   };
   const short = '2020-01-02T03:04:05';
 
@@ -198,7 +198,7 @@ describe('what was decided has kinds of its own', () => {
 
   test('the order of records that share what they are sorted by', () => {
     const byLikes = { method: 'GET', target: '/api/outfits/?ordering=like_count' };
-    const [a, b, c] = [1, 2, 3].map((id) => makeLegacyRecord(id, { likes: id === 1 ? 0 : 5 }));
+    const [a, b, c] = [1, 2, 3].map((id) => makeRecord(id, { likes: id === 1 ? 0 : 5 }));
     const page = (...results: (LegacyRecord | undefined)[]) =>
       answer({ count: 3, next: null, results });
     expect(kindsOf(page(a, b, c), page(a, c, b), byLikes)).toEqual(['tie-order']);

@@ -125,15 +125,16 @@ describe('in front of a service that answers with any bytes', () => {
   });
 
   test.each([
-    ...['/api/%zz/', '/api/outfits', '/%61pi/outfits/', `/api/${'x'.repeat(300)}`],
-    ...[
-      '/api/x/;v=1/',
-      '/api/x;a..b/',
-      '/api/x/../outfits/',
-      '/api/a..b/',
-      '/api/x?..=/../../',
-      '/api/%25/%2e/',
-    ],
+    '/api/%zz/',
+    '/api/outfits',
+    '/%61pi/outfits/',
+    `/api/${'x'.repeat(300)}`,
+    '/api/x/;v=1/',
+    '/api/x;a..b/',
+    '/api/x/../outfits/',
+    '/api/a..b/',
+    '/api/x?..=/../../',
+    '/api/%25/%2e/',
   ])('whatever stays below /api/ is its own, as it is: %s', async (target) => {
     expect(await sendRaw(gateway.app, get(target))).toContain('x-served-by: legacy');
     expect(arrived()).toContain(`GET ${target} HTTP/1.1`);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { keepLog } from '../support/gateway.ts';
 import {
   type LegacyService,
-  makeLegacyRecord,
+  makeRecord,
   startLegacyService,
 } from '../support/legacy/legacy-service.ts';
 import { type ListeningGateway, openBefore, records } from '../support/legacy/two-services.ts';
@@ -134,7 +134,7 @@ describe('a write that the old service has taken', () => {
     legacy.fault = undefined;
     legacy.onRead = () => {};
     expect((await write(gateway, 'PATCH', '7/', { likes: 'many' })).status).toBe(200);
-    expect(await read(gateway, 7)).toMatchObject({ title: makeLegacyRecord(7).title });
+    expect(await read(gateway, 7)).toMatchObject({ title: makeRecord(7).title });
   });
 
   test('a write that the old service has taken is not followed when the old service refuses it', async () => {

@@ -1,6 +1,5 @@
 // LEGACY_PATHS: what this gateway does not serve goes to the old service, in every mode but off.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import {
@@ -14,6 +13,7 @@ import {
   vi,
 } from 'vitest';
 import { LegacyMetrics } from '../../src/legacy/proxy/metrics.ts';
+import { makeFolder } from '../support/cli/folder.ts';
 import { sendRaw } from '../support/http/raw-http.ts';
 import { type ScriptedService, startScriptedService } from '../support/legacy/scripted-service.ts';
 import { type ListeningGateway, makeMetrics, openBefore } from '../support/legacy/two-services.ts';
@@ -143,38 +143,27 @@ describe('LEGACY_MODE=fallback', () => {
     });
 
     test.each([
-      ...[
-        '/api/outfits/71/',
-        '/api/outfits/',
-        '/api/outfits/71/comment/',
-        '/api/outfits/comments/',
-      ],
-      ...['/api/outfits/%2e%2e/comments/', '/api/outfits/.../comments/'],
-      ...[
-        '/api/outfits/7%2f8/comments/',
-        '/api/outfits/7%5c8/comments/',
-        '/api/outfits/7\\8/comments/',
-      ],
-      ...[
-        '/api/outfits/7/8/comments/',
-        '/api/outfits/71/comments/../',
-        '/api/outfits/71/comments/..',
-      ],
-      ...[
-        '/api/outfits/71/comments/%2e%2e/',
-        '/api/outfits/71/comments/..%2f',
-        '/api/outfits/71;a/comments/',
-      ],
-      ...[
-        '/api/outfits/71/comments/..;/',
-        '/api/outfits/71/comments/;/../',
-        '/api/outfits/7%252fcomments/',
-      ],
-      ...[
-        '/api/outfits/71%252fcomments/../',
-        '/api/outfits/71/comments',
-        '/api/outfits/%2571%252f8/comments/',
-      ],
+      '/api/outfits/71/',
+      '/api/outfits/',
+      '/api/outfits/71/comment/',
+      '/api/outfits/comments/',
+      '/api/outfits/%2e%2e/comments/',
+      '/api/outfits/.../comments/',
+      '/api/outfits/7%2f8/comments/',
+      '/api/outfits/7%5c8/comments/',
+      '/api/outfits/7\\8/comments/',
+      '/api/outfits/7/8/comments/',
+      '/api/outfits/71/comments/../',
+      '/api/outfits/71/comments/..',
+      '/api/outfits/71/comments/%2e%2e/',
+      '/api/outfits/71/comments/..%2f',
+      '/api/outfits/71;a/comments/',
+      '/api/outfits/71/comments/..;/',
+      '/api/outfits/71/comments/;/../',
+      '/api/outfits/7%252fcomments/',
+      '/api/outfits/71%252fcomments/../',
+      '/api/outfits/71/comments',
+      '/api/outfits/%2571%252f8/comments/',
     ])('DELETE %s never reaches the old service', async (target) => {
       const { status } = await send(gateway, 'DELETE', target);
       expect([404, 405, 400]).toContain(status);
@@ -191,9 +180,7 @@ describe('LEGACY_MODE=fallback', () => {
 });
 
 test('a path of REST_DOCUMENTS outside of /api/ follows the mode, as the listing does', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-legacy-paths-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const REST_DOCUMENTS = join(folder, 'rest.graphql');
+  const REST_DOCUMENTS = join(makeFolder(onTestFinished), 'rest.graphql');
   const text =
     'query Looks @route(path: "/v2/looks/") { page: outfits { count results { likes } } }';
   writeFileSync(REST_DOCUMENTS, text);

@@ -1,15 +1,15 @@
 // `npm run verify` against a live old service: what it finds, what it does not take for a difference, and
 // sources that fail, leave things open, change while they are read, or are no source at all.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import timers from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as importCommand from '../../src/commands/import.ts';
 import * as verifyCommand from '../../src/commands/verify.ts';
 import { callCommand } from '../support/cli/commands.ts';
+import { makeFolder } from '../support/cli/folder.ts';
 import type { TestDatabase } from '../support/databases/test-database.ts';
 import { makeMigratedDatabase } from '../support/gateway.ts';
 import { listen } from '../support/http/listen.ts';
@@ -18,8 +18,8 @@ import {
   type Fault,
   type LegacyRecord,
   type LegacyService,
-  makeLegacyRecord,
-  makeLegacyRecords,
+  makeRecord,
+  makeRecords,
   startLegacyService,
 } from '../support/legacy/legacy-service.ts';
 import { accept, compare, decided, kindsOf } from '../support/legacy/reports.ts';
@@ -48,13 +48,13 @@ beforeAll(() => {
 
 let testDatabase: TestDatabase;
 
-async function fill(records = makeLegacyRecords(65)): Promise<void> {
+async function fill(records = makeRecords(65)): Promise<void> {
   const legacy = await startLegacyService(records);
   expect((await callCommand(importCommand, [legacy.url], testDatabase.environment)).code).toBe(0);
   await legacy.close();
 }
 
-async function serve(records = makeLegacyRecords(65), pageSize = 20): Promise<LegacyService> {
+async function serve(records = makeRecords(65), pageSize = 20): Promise<LegacyService> {
   const legacy = await startLegacyService(records, { pageSize });
   onTestFinished(() => legacy.close());
   return legacy;
@@ -169,7 +169,7 @@ describeOnce('verify of what the walk overlooks', () => {
 
   test('asks for the parameters and paths of REST_DOCUMENTS with values of the first page', async () => {
     const legacy = await serve();
-    const file = join(mkdtempSync(join(tmpdir(), 'outfit-verify-')), 'rest.graphql');
+    const file = join(makeFolder(onTestFinished), 'rest.graphql');
     writeFileSync(
       file,
       `
@@ -180,7 +180,6 @@ describeOnce('verify of what the walk overlooks', () => {
       }
       query ReadUser($id: Int!) @route(path: "/api/users/:id/") { record: user(databaseId: $id) { id: databaseId } }`,
     );
-    onTestFinished(() => rmSync(dirname(file), { recursive: true }));
     await verifyAll([legacy.url, ...accept(...decided), ...accept('records', 'value')], {
       REST_DOCUMENTS: file,
     });
@@ -217,9 +216,9 @@ describeOnce('verify', () => {
 
   test('the report names every record that only one side has, once for all orders', async () => {
     const [even, odd] = [0, 1].map((rest) =>
-      makeLegacyRecords(65).filter(({ id }) => id % 2 === rest),
+      makeRecords(65).filter(({ id }) => id % 2 === rest),
     ) as [LegacyRecord[], LegacyRecord[]];
-    const legacy = await serve([...even, makeLegacyRecord(1_001), makeLegacyRecord(1_002)]);
+    const legacy = await serve([...even, makeRecord(1_001), makeRecord(1_002)]);
     const found = await verify(legacy.url);
     const groups = found.report?.differences ?? [];
     const oneSided = groups.filter(({ where = '' }) => /^(?:missing|additional)$/.test(where));
@@ -234,10 +233,7 @@ describeOnce('verify', () => {
   test('what differs is printed record by record, field by field, in at most twenty lines', async () => {
     const legacy = await serve();
     const [first] = legacy.records.splice(0, 2);
-    legacy.records.push(
-      { ...first, title: 'Other', extra: 1 } as LegacyRecord,
-      makeLegacyRecord(99),
-    );
+    legacy.records.push({ ...first, title: 'Other', extra: 1 } as LegacyRecord, makeRecord(99));
     const { code, stdout } = await verify(legacy.url);
     expect(code).toBe(1);
     for (const sentence of [
@@ -311,7 +307,7 @@ describeOnce('verify', () => {
   });
 
   test('a page is asked for once more for each pair of pages whose records moved, not for each record', async () => {
-    const legacy = await serve(makeLegacyRecords(55));
+    const legacy = await serve(makeRecords(55));
     for (const record of legacy.records) record.title = 'Other';
     expect(await verify(legacy.url)).toMatchObject({ code: 1 });
     const asked = legacy.requests.filter(({ target }) => /=-created&page=2$/.test(target));
@@ -320,7 +316,7 @@ describeOnce('verify', () => {
   });
 
   test('another page size is one difference, with what to set or to send', async () => {
-    const legacy = await serve(makeLegacyRecords(65), 7);
+    const legacy = await serve(makeRecords(65), 7);
     const found = await verify(legacy.url);
     const named = found.report?.differences.filter(({ where }) => where === 'page size');
     expect(named).toMatchObject([{ kind: 'records', times: 1 }]);
@@ -367,7 +363,7 @@ describeOnce('verify', () => {
   });
 
   test('--sample compares some pages of each order', async () => {
-    const legacy = await serve(makeLegacyRecords(65), 5);
+    const legacy = await serve(makeRecords(65), 5);
     const sample = ['--page-size=5', '--sample', '3'];
     expect(await verify(legacy.url, ...sample)).toMatchObject({ code: 0 });
     const asked = new Set(
@@ -401,7 +397,7 @@ describeOnce('verify', () => {
   test('what is accepted in one place is, among however many', async () => {
     const extra = (id: number) =>
       Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f_${id}_${index}`, 1]));
-    const records = makeLegacyRecords(65).map((record) => ({ ...record, ...extra(record.id) }));
+    const records = makeRecords(65).map((record) => ({ ...record, ...extra(record.id) }));
     const legacy = await serve(records);
     const places = accept('value:results.f_1_19', 'value:results.f_65_0');
     const found = await verify(legacy.url, ...places);
@@ -411,7 +407,7 @@ describeOnce('verify', () => {
   });
 
   test('a page without a list at both services ends it, instead of passing for the end', async () => {
-    const page = { count: 65, next: '/?page=nothing', results: makeLegacyRecords(20) };
+    const page = { count: 65, next: '/?page=nothing', results: makeRecords(20) };
     const server = createServer((request, response) => {
       const content = request.url?.includes('page=nothing') ? 'nothing' : page;
       response.setHeader('Content-Type', 'application/json').end(JSON.stringify(content));
@@ -505,8 +501,7 @@ describeInSoak('verify of', () => {
 
   describe('a source that leaves the order of equal values open', () => {
     // Two values on four pages: their records are apart by more than a page.
-    const records = () =>
-      makeLegacyRecords(65).map((record) => ({ ...record, likes: record.id % 2 }));
+    const records = () => makeRecords(65).map((record) => ({ ...record, likes: record.id % 2 }));
     beforeAll(() => fill(records()));
     afterAll(() => fill());
 

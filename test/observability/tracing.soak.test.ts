@@ -13,7 +13,7 @@ import {
 } from '../support/cli/process.ts';
 import { findFreePort } from '../support/http/free-port.js';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { makeLegacyRecords, startLegacyService } from '../support/legacy/legacy-service.ts';
+import { makeRecords, startLegacyService } from '../support/legacy/legacy-service.ts';
 import { startCollector } from '../support/tracing/collector.ts';
 
 const traceId = '0af7651916cd43dd8448eb211c80319c';
@@ -37,7 +37,7 @@ async function startTraced(settings: (endpoint: string) => Record<string, string
 
 /** An old service that such a gateway passes requests on to, with the settings for that. */
 async function startLegacy() {
-  const legacy = await startLegacyService(makeLegacyRecords(3));
+  const legacy = await startLegacyService(makeRecords(3));
   onTestFinished(() => legacy.close());
   const settings = { LEGACY_MODE: 'shadow', LEGACY_URL: legacy.base, LEGACY_SAMPLE: '0' };
   return { legacy, settings };

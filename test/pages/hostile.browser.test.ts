@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findBarriers, findOverhang, lookNames, openPage } from '../support/browser/browser.ts';
 import { makeFolder } from '../support/cli/folder.ts';
 import { baseOf, clearAway, dist, run, runServer } from '../support/cli/process.ts';
-import { type LegacyRecord, makeLegacyRecord } from '../support/legacy/legacy-service.ts';
+import { type LegacyRecord, makeRecord } from '../support/legacy/legacy-service.ts';
 
 const texts = {
   word: 'W'.repeat(10_000),
@@ -22,7 +22,7 @@ const texts = {
 };
 
 const records: LegacyRecord[] = Object.entries(texts).map(([name, text], index) => {
-  const record = makeLegacyRecord(index + 1, { title: text, description: text, private: false });
+  const record = makeRecord(index + 1, { title: text, description: text, private: false });
   return {
     ...record,
     likes: index === 0 ? 2_147_483_647 : index,

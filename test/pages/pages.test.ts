@@ -9,7 +9,7 @@ import type { OutfitRow } from '../../src/outfits/row.ts';
 import { openForTest, useGateway } from '../support/gateway.ts';
 import { accept, elementsOf, hrefsOf, textsOf } from '../support/http/html.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { makeLegacyRecords, startLegacyService } from '../support/legacy/legacy-service.ts';
+import { makeRecords, startLegacyService } from '../support/legacy/legacy-service.ts';
 
 const html = 'text/html; charset=utf-8';
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
@@ -526,7 +526,7 @@ test('while the database is away, pages say so with 503', async () => {
 });
 
 test('what the old service answers a browser passes as it is', async () => {
-  const legacy = await startLegacyService(makeLegacyRecords(3));
+  const legacy = await startLegacyService(makeRecords(3));
   onTestFinished(() => legacy.close());
   const other = await open({ LEGACY_MODE: 'shadow', LEGACY_URL: legacy.base });
   const base = await other.app.listen({ port: 0, host: '127.0.0.1' });

@@ -17,7 +17,7 @@ import { useFolder } from '../support/cli/folder.ts';
 import { dist, migratedEnvironmentOf, run } from '../support/cli/process.ts';
 import { withDatabase } from '../support/databases/connections.ts';
 import { describeOnce, laneKinds } from '../support/lane.ts';
-import { makeRecord, uuid } from '../support/legacy/listing.ts';
+import { makeRecord, uuid } from '../support/legacy/legacy-service.ts';
 import { rowsOf } from '../support/legacy/two-services.ts';
 
 type Environment = Record<string, string>;

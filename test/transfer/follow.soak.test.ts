@@ -1,6 +1,5 @@
 // Keeping up with a live listing: `npm run import` with --follow, --pause and --prune, and FIRST_ID.
 import { existsSync, readdirSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
 import pg from 'pg';
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import * as importCommand from '../../src/commands/import.ts';
@@ -12,20 +11,14 @@ import { connectForTest, withDatabase } from '../support/databases/connections.t
 import { openNetwork } from '../support/faults/network.ts';
 import { findFreePort } from '../support/http/free-port.js';
 import {
-  type ListedRecord,
-  type Listing,
+  type LegacyRecord,
+  type LegacyService,
   makeRecord,
-  makeRecords,
-  serveListing,
-  toLines,
-} from '../support/legacy/listing.ts';
+} from '../support/legacy/legacy-service.ts';
+import { newest, serveListing, toLines } from '../support/legacy/listing.ts';
 
-const refuse = (_asked: unknown, response: ServerResponse) => {
-  response.writeHead(403).end('{"detail":"No."}');
-  return true;
-};
-const refuseThird: Listing['intercept'] = (asked, response) =>
-  asked.page === 3 && refuse(asked, response);
+const refuse = () => [403, {}, { detail: 'No.' }] as const;
+const refuseThird: LegacyService['intercept'] = ({ page }) => page === 3 && refuse();
 const refuseNone = () => false;
 
 const folder = useFolder();
@@ -40,8 +33,8 @@ function start(environment: Record<string, string>, ...args: string[]) {
 }
 
 /** A listing with so many records, an empty database, and the import of the one into the other. */
-async function begin(records: number | ListedRecord[]) {
-  const listing = await serveListing(typeof records === 'number' ? makeRecords(records) : records);
+async function begin(records: number | LegacyRecord[]) {
+  const listing = await serveListing(typeof records === 'number' ? newest(records) : records);
   const database = await migratedEnvironmentOf('PostgreSQL');
   const environment: Record<string, string> = { DATA_DIR: folder.at('data'), ...database };
   const query = (sql: string) =>
@@ -297,7 +290,7 @@ describe('pruning', () => {
     expect(await ids()).toHaveLength(12);
   });
 
-  test.each<[string, (listing: Listing) => void]>([
+  test.each<[string, (listing: LegacyService) => void]>([
     [
       'some records have no valid id',
       (listing) => listing.records.push(makeRecord(90, { id: '90' })),
@@ -309,10 +302,7 @@ describe('pruning', () => {
     [
       'a page was gone when it was asked for',
       (listing) => {
-        listing.intercept = ({ page }, response) => {
-          if (page === 2) response.writeHead(404).end('{"detail":"Invalid page."}');
-          return page === 2;
-        };
+        listing.intercept = ({ page }) => page === 2 && [404, {}, { detail: 'Invalid page.' }];
       },
     ],
     ['the source is empty', (listing) => Object.assign(listing, { records: [] })],
@@ -353,11 +343,9 @@ describe('pruning', () => {
     listing.hasDetails = true;
     await call();
     const hidden = makeRecord(20, { title: 'Renamed' });
-    listing.intercept = ({ page }, response) => {
-      if (page !== 1) return false;
+    listing.intercept = ({ page }) => {
       const results = listing.records.slice(0, 10).filter(({ id }) => id !== 20);
-      response.end(JSON.stringify({ count: 25, next: '?page=2', previous: null, results }));
-      return true;
+      return page === 1 && [200, {}, { count: 25, next: '?page=2', previous: null, results }];
     };
     listing.records = listing.records.map((record) => (record.id === 20 ? hidden : record));
     expect(await call(prune)).toMatchObject({ code: 1 });
@@ -397,7 +385,7 @@ describe('pruning', () => {
   });
 
   test('pruning reads a page again whose records have moved, though the count stays the same', async () => {
-    const { listing, ids, call } = await begin(makeRecords(25).reverse());
+    const { listing, ids, call } = await begin(newest(25).reverse());
     listing.afterPage = (page) => {
       // 11 moves onto page 1, which was read, and another one is created at the end.
       if (page === 1) listing.records = [...listing.records.slice(1), makeRecord(26)];
@@ -427,13 +415,13 @@ describe('pruning', () => {
     const select = 'SELECT id, title, likes FROM outfits JOIN outfit_like_counts USING (id)';
     expect(await query(`${select} WHERE id > 22 ORDER BY id`)).toEqual([
       { id: 24, title: 'Older', likes: 99 },
-      { id: 25, title: 'Newer', likes: 4 },
+      { id: 25, title: 'Newer', likes: 10 },
     ]);
     await call();
     expect(await query(`${select} WHERE id > 22 ORDER BY id`)).toEqual([
-      { id: 23, title: 'Older', likes: 2 },
-      { id: 24, title: 'Older', likes: 3 },
-      { id: 25, title: 'Older', likes: 4 },
+      { id: 23, title: 'Older', likes: 16 },
+      { id: 24, title: 'Older', likes: 13 },
+      { id: 25, title: 'Older', likes: 10 },
     ]);
   });
 
@@ -493,7 +481,7 @@ describe('pruning', () => {
 
   test('pruning names a broken record once, though it moves to another page in every round', async () => {
     const broken = makeRecord(10, { likes: -1 });
-    const { listing, follow } = await begin([...makeRecords(9), broken]);
+    const { listing, follow } = await begin([...newest(9), broken]);
     const { stdout, stderr } = follow();
     for (const rounds of [1, 2, 3]) {
       await stdout.until(/1 broken/, rounds);
@@ -596,7 +584,7 @@ describe('FIRST_ID', () => {
       '1 outfit (1000) did not come in two complete crawls, and will',
     );
     expect(await query('SELECT id, likes FROM outfit_like_counts ORDER BY id')).toEqual([
-      { id: 5, likes: 5 },
+      { id: 5, likes: 2 },
       { id: 6, likes: 1 },
     ]);
     expect(await query('SELECT value FROM first_id')).toEqual([{ value: 5_000 }]);

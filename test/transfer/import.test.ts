@@ -16,14 +16,12 @@ import { countBlocked } from '../support/faults/clients.ts';
 import { type DatabaseKind, makeEmptyDatabase, makeMigratedDatabase } from '../support/gateway.ts';
 import { describeInSoak, describeOnce, laneKinds, testOnce } from '../support/lane.ts';
 import {
-  type Listing,
+  type LegacyService,
   makeRecord,
-  makeRecords,
   makeUser,
-  serveListing,
-  toLines,
   uuid,
-} from '../support/legacy/listing.ts';
+} from '../support/legacy/legacy-service.ts';
+import { newest, serveListing, toLines } from '../support/legacy/listing.ts';
 
 /** Records of a file whose import takes some seconds. */
 const many = 12_000;
@@ -73,13 +71,13 @@ describe.each(laneKinds)('on %s', (kind) => {
   beforeEach(() => openTestDatabase(kind));
 
   test('a live listing is read to the end, and again with what has changed', async () => {
-    const listing = await serveListing(makeRecords(45));
+    const listing = await serveListing(newest(45));
     const first = await runImport([listing.url]);
     expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(first.stdout).toContain('45 created, 0 updated, 0 unchanged, 0 broken');
     const again = await runImport([listing.url]);
     expect(again.stdout).toContain('0 created, 0 updated, 45 unchanged, 0 broken');
-    expect(listing.requests).toHaveLength(10);
+    expect(listing.asked).toHaveLength(10);
 
     listing.records[3] = makeRecord(42, { likes: 900, title: 'Other' });
     const updated = await runImport([listing.url]);
@@ -101,7 +99,7 @@ describe.each(laneKinds)('on %s', (kind) => {
   });
 
   test('removes with --replace what the source does not have, and says how much', async () => {
-    await importLines(...makeRecords(3));
+    await importLines(...newest(3));
     await query('INSERT INTO outfit_likes (outfit_id, user_id) VALUES (3, 2), (2, 2)');
     await query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id IN (2, 3)');
     const source = save('new.ndjson', toLines([makeRecord(50), makeRecord(2, { likes: 7 })]));
@@ -114,7 +112,7 @@ describe.each(laneKinds)('on %s', (kind) => {
     );
     expect(await query('SELECT id, likes FROM outfit_like_counts ORDER BY id')).toEqual([
       { id: 2, likes: 7 },
-      { id: 50, likes: 1 },
+      { id: 50, likes: 3 },
     ]);
     expect(await query('SELECT id FROM users ORDER BY id')).toEqual([{ id: 1 }, { id: 3 }]);
     expect(await query('SELECT * FROM outfit_likes')).toEqual([]);
@@ -152,7 +150,7 @@ describeOnce('--replace', () => {
       'the last page links to another one',
     ],
   ])('removes nothing for %s, from a file or standard input', async (_name, content, reason) => {
-    await importLines(...makeRecords(3));
+    await importLines(...newest(3));
     for (const source of [save('source.json', content), '-']) {
       const dry = await runImport([source, '--replace', '--dry-run'], content);
       expect(dry.stdout).toContain(`\nNothing would be removed, because ${reason}.\n`);
@@ -165,7 +163,7 @@ describeOnce('--replace', () => {
   });
 
   test('is not stopped by a broken record whose id can be read, and keeps its outfit', async () => {
-    await importLines(...makeRecords(3));
+    await importLines(...newest(3));
     const records = [makeRecord(3), makeRecord(2, { likes: -1 }), makeRecord(9)];
     const found = await runImport([save('source.ndjson', toLines(records)), '--replace']);
     expect(found).toMatchObject({ code: 1 });
@@ -175,14 +173,13 @@ describeOnce('--replace', () => {
   });
 
   test('removes nothing for an empty listing, and begins no removal before a page that is refused', async () => {
-    const listing = await serveListing(makeRecords(25));
+    const listing = await serveListing(newest(25));
     await runImport([listing.url]);
     listing.records = [];
     const empty = await runImport([listing.url, '--replace']);
     expect(empty).toMatchObject({ code: 1, stdout: expect.stringContaining('source is empty') });
-    listing.records = makeRecords(15);
-    listing.intercept = ({ page }, response) =>
-      page === 2 && Boolean(response.writeHead(403).end('{"detail":"No."}'));
+    listing.records = newest(15);
+    listing.intercept = ({ page }) => page === 2 && [403, {}, { detail: 'No.' }];
     expect(await runImport([listing.url, '--replace'])).toMatchObject({ code: 2 });
     expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 25 }]);
 
@@ -195,9 +192,9 @@ describeOnce('--replace', () => {
   });
 
   test('keeps what is created and liked here while the source is read', async () => {
-    const listing = await serveListing(makeRecords(15));
+    const listing = await serveListing(newest(15));
     await runImport([listing.url]);
-    listing.records = makeRecords(12);
+    listing.records = newest(12);
     listing.intercept = ({ page }, response) => {
       if (page !== 2) return false;
       void query(
@@ -216,14 +213,14 @@ describeOnce('--replace', () => {
     expect(await query('SELECT outfit_id FROM outfit_likes')).toEqual([{ outfit_id: 12 }]);
     const rows = await query('SELECT id, likes FROM outfit_like_counts WHERE id > 11 ORDER BY id');
     expect(rows).toEqual([
-      { id: 12, likes: 6 },
+      { id: 12, likes: 16 },
       { id: 99, likes: 0 },
     ]);
   });
 });
 
 testOnce('a batch that a deadlock with another writer ended is saved again', async () => {
-  await importLines(...makeRecords(2));
+  await importLines(...newest(2));
   const { DATABASE_URL } = testDatabase.environment;
   const [writer, watcher] = [
     await connectForTest(DATABASE_URL),
@@ -233,7 +230,7 @@ testOnce('a batch that a deadlock with another writer ended is saved again', asy
   await writer.query(
     `SET deadlock_timeout = '1min'; BEGIN; UPDATE outfits SET title = '' WHERE id = 2`,
   );
-  const imported = importLines(...makeRecords(2).map((record) => ({ ...record, title: 'New' })));
+  const imported = importLines(...newest(2).map((record) => ({ ...record, title: 'New' })));
   await expect.poll(() => countBlocked(watcher)).toBe(1);
   await writer.query(`UPDATE outfits SET title = '' WHERE id = 1; COMMIT`);
   expect(await imported).toMatchObject({ code: 0, stderr: '' });
@@ -242,7 +239,7 @@ testOnce('a batch that a deadlock with another writer ended is saved again', asy
 
 describeOnce('files', () => {
   test('saved pages in folders are read in natural order, plain or compressed', async () => {
-    const records = makeRecords(120);
+    const records = newest(120);
     const page = (number: number) =>
       JSON.stringify({
         count: 120,
@@ -261,20 +258,20 @@ describeOnce('files', () => {
   });
 
   test.each([
-    ['records per line', toLines(makeRecords(4))],
-    ['an array', JSON.stringify(makeRecords(4), null, 2)],
-    ['a page', JSON.stringify({ next: null, results: makeRecords(4) }, null, 2)],
-    ['a page per line', toLines([{ next: null, results: makeRecords(4) }])],
-    ['lines that end in CR LF', toLines(makeRecords(4)).replaceAll('\n', '\r\n')],
-    ['a byte order mark', `\uFEFF${toLines(makeRecords(4))}`],
-    ['a broken first line', `{"id":\n${toLines(makeRecords(4))}`],
+    ['records per line', toLines(newest(4))],
+    ['an array', JSON.stringify(newest(4), null, 2)],
+    ['a page', JSON.stringify({ next: null, results: newest(4) }, null, 2)],
+    ['a page per line', toLines([{ next: null, results: newest(4) }])],
+    ['lines that end in CR LF', toLines(newest(4)).replaceAll('\n', '\r\n')],
+    ['a byte order mark', `\uFEFF${toLines(newest(4))}`],
+    ['a broken first line', `{"id":\n${toLines(newest(4))}`],
   ])('standard input may be %s', async (_name, input) => {
     const result = await runImport(['-'], input);
     expect(result.stdout).toContain('4 created');
   });
 
   test('what cannot be read is reported with its place, and nothing else is lost', async () => {
-    const [first = '', second = '', third = ''] = toLines(makeRecords(3)).split('\n');
+    const [first = '', second = '', third = ''] = toLines(newest(3)).split('\n');
     const source = save(
       'records.ndjson',
       Buffer.concat([
@@ -292,7 +289,7 @@ describeOnce('files', () => {
     expect(result.stderr).toContain(`${truncated}: it is not JSON`);
   });
 
-  const several = makeRecords(2).map((record) => JSON.stringify(record, null, 2));
+  const several = newest(2).map((record) => JSON.stringify(record, null, 2));
   test.each<[string, string, string | Buffer, string]>([
     ['several documents', 'x.ndjson', several.join('\n'), 'several documents must be one per line'],
     ['several pages', 'x.json', '{\n"results":[]}\n{\n}', 'must be one per line'],
@@ -316,7 +313,7 @@ describeOnce('files', () => {
   });
 
   test('gzip is read by its content, and plain text in spite of its name', async () => {
-    const records = makeRecords(4).map((record) => JSON.stringify(record));
+    const records = newest(4).map((record) => JSON.stringify(record));
     const [packed, plain] = [
       gzipSync(`${records[0]}\n${records[1]}`),
       `${records[2]}\n${records[3]}`,
@@ -326,9 +323,9 @@ describeOnce('files', () => {
   });
 
   test('files and folders that begin with a dot are left out of a folder', async () => {
-    save('mac/1.json', JSON.stringify(makeRecords(4)));
+    save('mac/1.json', JSON.stringify(newest(4)));
     save('mac/._1.json', Buffer.from('00051607', 'hex'));
-    save('mac/..2026/1.json', JSON.stringify(makeRecords(4)));
+    save('mac/..2026/1.json', JSON.stringify(newest(4)));
     const result = await runImport([folder.at('mac')]);
     expect(result).toMatchObject({ code: 0, stdout: expect.stringContaining('4 records read') });
     expect(result.stderr).toMatch(
@@ -342,7 +339,7 @@ describeOnce('files', () => {
   });
 
   test('only a hundred broken records are printed, all are counted', async () => {
-    const records = makeRecords(250).map((record) => ({ ...record, likes: -1 }));
+    const records = newest(250).map((record) => ({ ...record, likes: -1 }));
     const result = await importLines(...records, makeRecord(900));
     expect(result.code).toBe(1);
     expect(result.stderr.match(/^Outfit /gm)).toHaveLength(100);
@@ -352,7 +349,7 @@ describeOnce('files', () => {
 
   test('the most common base is that of the source, and the settings for it are named', async () => {
     const legacy = 'https://cdn.legacy.test/files';
-    const records = makeRecords(3).map((record) => ({
+    const records = newest(3).map((record) => ({
       ...record,
       image_key: record.image_key.replace('https://media.example.com', legacy),
       image_original_url: record.image_original_url.replace('https://media.example.com', legacy),
@@ -484,7 +481,7 @@ describeOnce('a record', () => {
 
 describeOnce('a live listing', () => {
   test('that fails now and then is read all the same', async () => {
-    const listing = await serveListing(makeRecords(45));
+    const listing = await serveListing(newest(45));
     // Of which page, and how.
     const failures: [number, (response: ServerResponse) => void][] = [
       [2, (response) => response.writeHead(503).end('busy')],
@@ -505,12 +502,11 @@ describeOnce('a live listing', () => {
     expect(result.stderr.match(/trying again in/g)).toHaveLength(7);
   });
 
-  test.each<[string, (listing: Listing) => void, RegExp]>([
+  test.each<[string, (listing: LegacyService) => void, RegExp]>([
     [
       'has a link to a page that does not exist',
       (listing) => {
-        listing.intercept = ({ page }, response) =>
-          page === 3 && Boolean(response.writeHead(404).end('{}'));
+        listing.intercept = ({ page }) => page === 3 && [404, {}, {}];
       },
       /page=3 failed 3 times; the last time it answered 404, but \S+page=2 links to it\.\n/,
     ],
@@ -520,7 +516,7 @@ describeOnce('a live listing', () => {
       /The listing counts 2 more outfits than were read/,
     ],
   ])('that %s is imported with exit code 1', async (_name, disturb, sentence) => {
-    const listing = await serveListing(makeRecords(45));
+    const listing = await serveListing(newest(45));
     disturb(listing);
     const result = await runImport([listing.url]);
     expect(result.code).toBe(1);
@@ -535,7 +531,7 @@ describeOnce('a live listing', () => {
   ])(
     'that loses %s while it is read is read again where records moved',
     async (_name, after, gone) => {
-      const listing = await serveListing(makeRecords(45));
+      const listing = await serveListing(newest(45));
       listing.afterPage = (page) => {
         if (page === after)
           listing.records = listing.records.filter(({ id }) => !gone.includes(id));
@@ -552,7 +548,7 @@ describeOnce('a live listing', () => {
   test.each(['""', '"null"', 'false', undefined])(
     'that ends with %s as next is read once',
     async (end) => {
-      const listing = await serveListing(makeRecords(45));
+      const listing = await serveListing(newest(45));
       listing.intercept = ({ page }, response) => {
         if (page !== 5) return false;
         const next = end === undefined ? '' : `"next":${end},`;
@@ -566,21 +562,16 @@ describeOnce('a live listing', () => {
   );
 
   test('whose link has no parameters is asked without a question mark', async () => {
-    const listing = await serveListing(makeRecords(5));
-    listing.intercept = ({ page }, response) =>
-      page === 2
-        ? Boolean(response.end(JSON.stringify({ count: 5, next: listing.url, results: [] })))
-        : Boolean(response.writeHead(403).end());
+    const listing = await serveListing(newest(5));
+    listing.intercept = ({ page }) =>
+      page === 2 ? [200, {}, { count: 5, next: listing.url, results: [] }] : [403, {}, {}];
     const { stderr } = await runImport([`${listing.url}?page=2`]);
     expect(stderr).toContain(`${listing.url} answered 403`);
   });
 
   test('that refuses a page ends the import in a sentence, and the next run goes on there', async () => {
-    const listing = await serveListing(makeRecords(45));
-    listing.intercept = ({ page }, response) => {
-      if (page === 4) response.writeHead(403).end('{"detail":"No."}');
-      return page === 4;
-    };
+    const listing = await serveListing(newest(45));
+    listing.intercept = ({ page }) => page === 4 && [403, {}, { detail: 'No.' }];
     const refused = await runImport([listing.url]);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain('?page=4 answered 403: {"detail":"No."}.');
@@ -588,12 +579,12 @@ describeOnce('a live listing', () => {
     expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 30 }]);
 
     listing.intercept = () => false;
-    listing.requests.length = 0;
+    listing.asked.length = 0;
     const resumed = await runImport([listing.url]);
     expect(resumed).toMatchObject({ code: 0 });
     expect(resumed.stderr).toContain('Continuing after the 30 records');
     expect(resumed.stdout).toContain('45 records read');
-    expect(listing.requests).toEqual(['/api/outfits/?page=4', '/api/outfits/?page=5']);
+    expect(listing.asked).toEqual([4, 5]);
   });
 
   test('that falls silent in the middle of a page is given up on after a time-out', async () => {
@@ -615,33 +606,29 @@ describeOnce('a live listing', () => {
     ],
   ])('whose links go on %s ends in a sentence', async (_name, size, nextOf, sentence) => {
     const listing = await serveListing([]);
-    const results = makeRecords(size);
-    listing.intercept = ({ page }, response) =>
-      Boolean(
-        response.end(JSON.stringify({ count: 5, next: `http://x/?page=${nextOf(page)}`, results })),
-      );
+    const results = newest(size);
+    listing.intercept = ({ page }) => {
+      return [200, {}, { count: 5, next: `http://x/?page=${nextOf(page)}`, results }];
+    };
     const { code, stderr } = await runImport([listing.url]);
     expect(code).toBe(2);
     expect(stderr).toMatch(sentence);
   });
 
   test('is read again with --restart', async () => {
-    const listing = await serveListing(makeRecords(15));
-    listing.intercept = ({ page }, response) => {
-      if (page === 2) response.writeHead(403).end();
-      return page === 2;
-    };
+    const listing = await serveListing(newest(15));
+    listing.intercept = ({ page }) => page === 2 && [403, {}, {}];
     expect(await runImport([listing.url])).toMatchObject({ code: 2 });
     listing.intercept = () => false;
-    listing.requests.length = 0;
+    listing.asked.length = 0;
     expect(await runImport([listing.url, '--restart'])).toMatchObject({ code: 0, stderr: '' });
-    expect(listing.requests).toEqual(['/api/outfits/', '/api/outfits/?page=2']);
+    expect(listing.asked).toEqual([1, 2]);
   });
 });
 
 describeInSoak('a file', () => {
   test('is read again to its end where Ctrl-C or a lost database ended the import', async () => {
-    const source = save('records.ndjson', toLines(makeRecords(many)));
+    const source = save('records.ndjson', toLines(newest(many)));
     await withDatabase(testDatabase.environment, async ({ pool }) => {
       const countSaved = async () => (await pool.query('SELECT FROM outfits')).rowCount ?? 0;
       /** Starts an import, and resolves once it has saved so many records. */
@@ -692,7 +679,7 @@ describeOnce('what would take too much memory', () => {
     };
     const stderr = `${listing.url} answered more than 64 MiB for one page.\n`;
     expect(await runImport([listing.url])).toMatchObject({ code: 2, stderr });
-    expect(listing.requests).toHaveLength(1);
+    expect(listing.asked).toHaveLength(1);
   });
 
   test.each([
@@ -716,7 +703,7 @@ describeOnce('what would take too much memory', () => {
   );
 
   test('is left out of standard input that begins with a broken record', async () => {
-    const lines = Buffer.from(toLines(makeRecords(3)));
+    const lines = Buffer.from(toLines(newest(3)));
     const [broken, end] = [Buffer.from('{"id":\n'), Buffer.from('\n')];
     const input = Buffer.concat([broken, lines, blanks(65), end, lines]);
     const result = await runImport(['-'], input);
@@ -749,7 +736,7 @@ describeOnce('--header', () => {
 
   /** A listing that is shown only with both headers, and repeats what it was sent. */
   async function serveGuarded() {
-    const listing = await serveListing(makeRecords(12));
+    const listing = await serveListing(newest(12));
     listing.intercept = ({ headers }, response) => {
       if (headers.authorization === 'Token s3cret' && headers['x-shop'] === '7') return false;
       response.writeHead(401).end(`No: ${headers.authorization}, ${headers['x-shop']}.`);
@@ -767,10 +754,7 @@ describeOnce('--header', () => {
   test('is not sent to another host that a redirect leads to, and no error repeats it', async () => {
     const elsewhere = await serveGuarded();
     const listing = await serveListing([]);
-    listing.intercept = (_asked, response) => {
-      response.writeHead(302, { location: elsewhere.url }).end();
-      return true;
-    };
+    listing.intercept = () => [302, { location: elsewhere.url }, ''];
     const redirected = await runImport([...header, listing.url]);
     expect(redirected.stderr).toBe(`${listing.url} answered 401: No: undefined, undefined..\n`);
 
@@ -820,7 +804,7 @@ describeOnce('fields that are not kept', () => {
 
 describeOnce('a dry run', () => {
   test('says what an import would do, names the first records, and writes nothing', async () => {
-    await runImport([save('old.ndjson', toLines(makeRecords(2_005)))]);
+    await runImport([save('old.ndjson', toLines(newest(2_005)))]);
     const likes = 'INSERT INTO outfit_likes (outfit_id, user_id) VALUES (7, 1), (7, 2)';
     await query(`${likes}; UPDATE outfit_like_counts SET likes = likes + 2 WHERE id = 7`);
     const content = () =>
@@ -830,7 +814,7 @@ describeOnce('a dry run', () => {
     const [changed, renamed] = [makeRecord(5, { likes: 900, title: 'Other' }), makeUser(1)];
     const records = [
       ...[3_004, 3_003, 3_002, 3_001].map((id) => makeRecord(id)),
-      ...makeRecords(1_990).map((record) => (record.id === 5 ? changed : record)),
+      ...newest(1_990).map((record) => (record.id === 5 ? changed : record)),
       makeRecord(8, { likes: -1 }),
       makeRecord(3_004),
       makeRecord(5_000, { user: { ...renamed, username: 'új_név' }, extra: 1 }),
@@ -845,7 +829,7 @@ describeOnce('a dry run', () => {
     expect(result.stdout).toContain('198 updated (990: user.username, 985: user.username, ');
     expect(await content()).toEqual(before);
 
-    const whole = await runImport([save('old.ndjson', toLines(makeRecords(2_005))), '--dry-run']);
+    const whole = await runImport([save('old.ndjson', toLines(newest(2_005))), '--dry-run']);
     expect(whole).toMatchObject({ code: 0, stderr: '' });
     expect(whole.stdout).toContain(
       '0 would be created, 0 updated, 2,005 unchanged (2005, 2004, 2003 and 2,002 more), 0 removed by --replace, 0 broken.\n',
@@ -855,7 +839,7 @@ describeOnce('a dry run', () => {
   });
 
   test('keeps none waiting: it takes no lock, and no transaction outlasts a batch', async () => {
-    const listing = await serveListing(makeRecords(15));
+    const listing = await serveListing(newest(15));
     await runImport([listing.url]);
     let open: unknown;
     listing.intercept = ({ page }, response) => {

@@ -16,7 +16,8 @@ import type { TestDatabase } from '../support/databases/test-database.ts';
 import { makeMigratedDatabase, openForTest, outfitId } from '../support/gateway.ts';
 import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { makeRecord, makeUser, serveListing, toLines } from '../support/legacy/listing.ts';
+import { makeRecord, makeUser } from '../support/legacy/legacy-service.ts';
+import { serveListing, toLines } from '../support/legacy/listing.ts';
 
 const folder = useFolder();
 const { save } = folder;
@@ -43,8 +44,8 @@ const likesOf = async (userId: number, id: number) =>
 const like = (userId: number, id: number, name = 'likeOutfit') =>
   ask(userId, `mutation { ${name}(id: "${outfitId(id)}") { outfit { likes } } }`);
 
-/** Three outfits with one, two and three likes, before each test of a group; what is counted is right after it. */
-function useOutfits(): void {
+/** Three outfits with one, two and three likes, before each test; what is counted is right after it. */
+describe('on PostgreSQL', () => {
   beforeEach(async () => {
     testDatabase = await makeMigratedDatabase('PostgreSQL');
     environment = { DATA_DIR: folder.at('data'), ...testDatabase.environment };
@@ -57,10 +58,6 @@ function useOutfits(): void {
     await testDatabase.remove();
     expect(checked).toMatchObject({ code: 0 });
   });
-}
-
-describe('on PostgreSQL', () => {
-  useOutfits();
 
   test('likes are rows that the numbers include, once, however often they are imported', async () => {
     const users = save('users.ndjson', toLines([8, 9].map((id) => makeUser(id))));
@@ -96,10 +93,6 @@ describe('on PostgreSQL', () => {
     expect(outfits.stdout).toContain('0 created, 1 updated, 2 unchanged');
     expect(await likesOf(9, 2)).toEqual({ likes: 2, viewerHasLiked: true });
   });
-});
-
-describe('beside outfits', () => {
-  useOutfits();
 
   test('exits with 1 where numbers of likes and rows disagree, and names --replace, which mends it', async () => {
     await runImport('--users', save('users.ndjson', toLines([8, 9, 10].map((id) => makeUser(id)))));
@@ -158,11 +151,9 @@ describe('beside outfits', () => {
 
   test('what cannot be saved is named, and the rest is saved', async () => {
     const rows = [
-      ...[
-        { outfit: 1, user: 2 },
-        { outfit: 99, user: 2 },
-        { outfit: 1, user: 99 },
-      ],
+      { outfit: 1, user: 2 },
+      { outfit: 99, user: 2 },
+      { outfit: 1, user: 99 },
       ...[{ outfit: '1', user: 2 }, { outfit: 1 }, 'x', null, { outfit: 2 ** 40, user: 2 }],
     ];
     const likes = save('likes.ndjson', `{"user": 1\n\n${toLines(rows)}[[[[[[1]]]]]]\n`);

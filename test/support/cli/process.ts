@@ -44,6 +44,7 @@ export async function newEnvironment(kind: DatabaseKind): Promise<Record<string,
 
 export interface Run {
   readonly child: ChildProcess;
+  readonly startedAt: number;
   /** What it has written so far. */
   output(): string;
   errors(): string;
@@ -76,6 +77,7 @@ export function run(
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal);
   return {
     child,
+    startedAt: performance.now(),
     output: () => output,
     errors: () => errors,
     ended,
@@ -97,10 +99,14 @@ export function run(
 export const runServer = (environment: Record<string, string>) =>
   run([`${dist}server.js`], { PORT: '0', ...environment });
 
+/** How many times longer things may take than on a machine with some other work: by the time of the last start. */
+export let slowness = 1;
+
 /** Waits until a server listens, and gives the base of its addresses. */
 export async function baseOf(server: Run): Promise<string> {
   const [, base = ''] = await server.until(/REST: +(http:\/\/[^/\s]+)\/api\/outfits\//);
   await server.until(/Graphi?QL: /);
+  slowness = Math.max(1, (performance.now() - server.startedAt) / 4_000);
   return base;
 }
 

@@ -94,7 +94,7 @@ export function startLoad(
     async until(status, times) {
       const from = answers.length;
       const more = () => answers.slice(from).filter((answer) => answer.status === status).length;
-      await expect.poll(more, { timeout: 60_000 }).toBeGreaterThanOrEqual(times);
+      await expect.poll(more, { timeout: 120_000 }).toBeGreaterThanOrEqual(times);
     },
     async stop() {
       isStopped = true;

@@ -8,6 +8,8 @@ import { gzipSync } from 'node:zlib';
 export interface LegacyRecord {
   id: number;
   title: string;
+  image_key: string;
+  image_original_url: string;
   likes: number;
   created: string;
   modified: string;
@@ -41,7 +43,10 @@ export interface LegacyRequest {
 export interface LegacyService {
   readonly base: string;
   readonly url: string;
-  readonly records: LegacyRecord[];
+  records: LegacyRecord[];
+  pageSize: number;
+  /** What the listing counts beyond what it has. */
+  uncounted: number;
   fault: Fault | undefined;
   /** Whether records that share what they are sorted by come in the order of their ids. */
   tieBreak: boolean;
@@ -55,17 +60,26 @@ export interface LegacyService {
   readonly unknown: Set<string>;
   /** Ids that it leaves out of its pages, although they count. */
   readonly hidden: Set<number>;
-  /** Answers a request in its own way; undefined: as usual. */
+  /** Answers a request in its own way, or true when it has dealt with it; false or undefined: as usual. */
   intercept:
-    | ((asked: Asked) => readonly [status: number, headers: object, body: unknown] | undefined)
+    | ((
+        asked: Asked,
+        response: ServerResponse,
+      ) => readonly [status: number, headers: object, body: unknown] | boolean | undefined)
     | undefined;
+  /** Called when a page has been answered. */
+  afterPage: (page: number) => void;
   readonly requests: LegacyRequest[];
+  /** Pages of the listing that were asked for. */
+  readonly asked: number[];
   close(): Promise<void>;
 }
 
 interface Asked {
   readonly method: string;
   readonly url: URL;
+  /** That of the listing; 0 of another path. */
+  readonly page: number;
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
 }
@@ -81,9 +95,13 @@ const orderings: Readonly<Record<string, (record: LegacyRecord) => number | stri
 /** Milliseconds that a slow service takes. */
 const delay = 700;
 
+/**
+ * @param isSorted whether it sorts its records, or has them in their order
+ * @param origin of its links; otherwise that under which it was asked
+ */
 export async function startLegacyService(
   records: LegacyRecord[],
-  { pageSize = 20, port = 0 } = {},
+  { pageSize = 20, port = 0, isSorted = true, origin = '' } = {},
 ): Promise<LegacyService> {
   const held = new Set<ServerResponse>();
   const server = createServer(async (request, response) => {
@@ -106,14 +124,19 @@ export async function startLegacyService(
         return response.end();
       }
     }
-    return answer({ method, url: new URL(target, service.base), headers, body }, response);
+    const url = new URL(target, service.base);
+    const isListed = url.pathname === '/api/outfits/';
+    const page = isListed ? Number(url.searchParams.get('page') ?? 1) : 0;
+    if (isListed) service.asked.push(page);
+    return answer({ method, url, page, headers, body }, response);
   });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
 
   function answer(asked: Asked, response: ServerResponse) {
     const { method, url, headers } = asked;
-    const own = service.intercept?.(asked);
+    const own = service.intercept?.(asked, response);
+    if (own === true) return;
     if (own) return sendJson(response, own[0], { ...allow, ...own[1] }, own[2]);
     const isRead = method === 'GET' || method === 'HEAD';
     const isUser = headers.authorization === 'Token abc';
@@ -160,6 +183,7 @@ export async function startLegacyService(
     { method, body }: { method: string; body: Buffer },
     response: ServerResponse,
   ) {
+    const { records } = service;
     const index = records.findIndex((record) => record.id === id);
     const record = records[index];
     if (!record) return sendJson(response, 404, allow, { detail: 'Not found.' });
@@ -173,20 +197,20 @@ export async function startLegacyService(
   }
 
   function create(body: Buffer, response: ServerResponse) {
+    const { records } = service;
     const id = Math.max(0, ...records.map((record) => record.id)) + 1;
     const created = new Date().toISOString().replace('Z', '000Z');
     const sent = JSON.parse(body.toString()) as object;
-    const record = { ...makeLegacyRecord(id), created, modified: created, likes: 0, ...sent };
+    const record = { ...makeRecord(id), created, modified: created, likes: 0, ...sent };
     records.push(record);
     return sendJson(response, 201, allow, record);
   }
 
   function list(url: URL, headers: IncomingMessage['headers'], response: ServerResponse) {
-    const { fault } = service;
-    const { tieBreak, unknown } = service;
+    const { fault, records, pageSize, tieBreak, unknown } = service;
     const all = fault === 'lost record' ? records.filter(isOther) : records;
-    const shown = sort(all, url, tieBreak, unknown);
-    if (fault === 'additional record') shown.splice(30, 0, makeLegacyRecord(1_000_007));
+    const shown = isSorted ? sort(all, url, tieBreak, unknown) : [...all];
+    if (fault === 'additional record') shown.splice(30, 0, makeRecord(1_000_007));
     const last = Math.max(1, Math.ceil(shown.length / pageSize));
     const asked = url.searchParams.getAll('page').at(-1);
     const page = asked === 'last' ? last : asked ? toInteger(asked) : 1;
@@ -201,7 +225,7 @@ export async function startLegacyService(
       else query.set('page', String(target));
       query.sort();
       // As Django does that is told of its proxy.
-      const base = `${headers['x-forwarded-proto'] ?? 'http'}://${headers.host}`;
+      const base = origin || `${headers['x-forwarded-proto'] ?? 'http'}://${headers.host}`;
       const search = query.size > 0 ? `?${quote(query)}` : '';
       return `${base}${url.pathname}${search}`;
     };
@@ -211,13 +235,14 @@ export async function startLegacyService(
       .map(spoil);
     if (fault === 'another order of records' && isSecond) results.reverse();
     const envelope = {
-      count: shown.length + (fault === 'wrong count' ? 1 : 0),
+      count: shown.length + service.uncounted + (fault === 'wrong count' ? 1 : 0),
       next: page < last ? link(page + 1) : null,
       previous: page > 1 ? link(page - 1) : null,
       results,
     };
     if (fault === 'no JSON' && isSecond) return send(response, 200, allow, '<html></html>');
-    return sendJson(response, 200, allow, envelope);
+    sendJson(response, 200, allow, envelope);
+    return service.afterPage(page);
   }
 
   const spoil = (record: LegacyRecord) =>
@@ -250,15 +275,19 @@ export async function startLegacyService(
     base,
     url: `${base}/api/outfits/`,
     records,
+    pageSize,
+    uncounted: 0,
     fault: undefined,
     tieBreak: true,
     cors: undefined,
     hasDetails: false,
     onRead: () => {},
     intercept: undefined,
+    afterPage: () => {},
     unknown: new Set(),
     hidden: new Set(),
     requests: [],
+    asked: [],
     async close() {
       server.close();
       server.closeAllConnections();
@@ -304,13 +333,22 @@ function sort(
   });
 }
 
+export const uuid = (id: number) =>
+  `00000000-0000-4000-8000-${String(Math.abs(id)).padStart(12, '0')}`;
+
+export function makeUser(id: number, changes: Record<string, unknown> = {}) {
+  const avatar_key = id % 2 ? '' : `avatars/${uuid(id)}.gif`;
+  return { id, avatar_key, username: `ann_${id}`, first_name: 'Ann', last_name: 'Ω', ...changes };
+}
+
 /** A record as the listing shows it; the same for the same id. One in ten has no microseconds. */
-export function makeLegacyRecord(id: number, changes: Partial<LegacyRecord> = {}): LegacyRecord {
-  const uuid = `00000000-0000-4000-8000-${String(id).padStart(12, '0')}`;
-  const image = `https://media.example.com/outfits/${uuid}.jpeg`;
+export function makeRecord(id: number, changes: Record<string, unknown> = {}): LegacyRecord {
+  const number = Math.abs(id);
+  const image = `https://media.example.com/outfits/${uuid(id)}.jpeg`;
   const hasVideo = id % 3 === 0;
-  const moment = new Date(1_600_000_000_000 + id * 61_000).toISOString().slice(0, 19);
-  const fraction = id % 10 === 0 ? '' : `.${String((id * 7919) % 1_000_000).padStart(6, '0')}`;
+  const minutes = (id % 10_000_000) * 61_000;
+  const moment = new Date(1_600_000_000_000 + minutes).toISOString().slice(0, 19);
+  const fraction = id % 10 === 0 ? '' : `.${String((number * 7919) % 1_000_000).padStart(6, '0')}`;
   return {
     id,
     title: ['Été à Paris', 'さくら 🌸', 'line\u2028break', 'plain', 'ריקוד'][id % 5] ?? '',
@@ -318,19 +356,13 @@ export function makeLegacyRecord(id: number, changes: Partial<LegacyRecord> = {}
     image_key: image,
     image_original_url: image,
     complete: true,
-    likes: (id * 31) % 17,
-    user: {
-      id: (id % 5) + 1,
-      avatar_key: '',
-      username: `user-${(id % 5) + 1}`,
-      first_name: '',
-      last_name: 'Ω',
-    },
-    quality: (id % 4) + 2,
+    likes: (number * 31) % 17,
+    user: makeUser((number % 5) + 1),
+    quality: (number % 4) + 2,
     private: id % 4 === 0,
     background_image: null,
     background_color: id % 2 ? '#0a9' : '',
-    video: hasVideo ? `https://video.example.com/outfits_videos/${uuid}.mp4` : null,
+    video: hasVideo ? `https://video.example.com/outfits_videos/${uuid(id)}.mp4` : null,
     play_video: hasVideo,
     created: `${moment}${fraction}Z`,
     modified: `${moment}${fraction}Z`,
@@ -340,6 +372,6 @@ export function makeLegacyRecord(id: number, changes: Partial<LegacyRecord> = {}
   };
 }
 
-export function makeLegacyRecords(count: number): LegacyRecord[] {
-  return Array.from({ length: count }, (_, index) => makeLegacyRecord(index + 1));
-}
+/** The oldest first. */
+export const makeRecords = (count: number) =>
+  Array.from({ length: count }, (_, index) => makeRecord(index + 1));

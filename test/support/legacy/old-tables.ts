@@ -1,8 +1,8 @@
 // The tables of an old service, as Django makes them, beside the gateway's in one database.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { makeFolder } from '../cli/folder.ts';
 import { connectTo } from '../databases/connections.ts';
 import { migrateDatabase } from '../databases/test-database.ts';
 import { makeEmptyDatabase } from '../gateway.ts';
@@ -124,9 +124,7 @@ export async function makeOldTables(server?: string) {
 
 /** A file with a mapping, for as long as the test runs. */
 export function fileOf(content: unknown): string {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-attach-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'mapping.json');
+  const file = join(makeFolder(onTestFinished), 'mapping.json');
   writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
   return file;
 }

@@ -1,9 +1,10 @@
 // verify and replay called as functions, with the report that --json writes.
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import type { Command } from '../../../src/commands/command.ts';
 import { callCommand } from '../cli/commands.ts';
+import { makeFolder } from '../cli/folder.ts';
 
 interface Group {
   readonly kind: string;
@@ -31,12 +32,10 @@ export async function compare(
   environment: Readonly<Record<string, string>> = {},
   input?: string,
 ) {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-report-'));
-  const json = join(folder, 'report.json');
+  const json = join(makeFolder(onTestFinished), 'report.json');
   const all = ['--wait', '0', '--json', json, ...args];
   const result = await callCommand(command, all, environment, input);
   const report: Written | null = existsSync(json) ? JSON.parse(readFileSync(json, 'utf8')) : null;
-  rmSync(folder, { recursive: true });
   const named = report?.differences.map(({ kind, where }) => (where ? `${kind} ${where}` : kind));
   return { ...result, report, named };
 }

@@ -5,11 +5,11 @@ import { Metrics } from '../../../src/observability/metrics.ts';
 import type { OutfitRow } from '../../../src/outfits/row.ts';
 import { createCheck } from '../../../src/transfer/source/record.ts';
 import { type DatabaseKind, openGateway, type TestGateway } from '../gateway.ts';
-import { type LegacyRecord, makeLegacyRecords } from './legacy-service.ts';
+import { type LegacyRecord, makeRecords } from './legacy-service.ts';
 
 /** None without microseconds: those are a decided difference. */
 export const records = (count = 45): LegacyRecord[] =>
-  makeLegacyRecords(count).filter(({ id }) => id % 10 !== 0);
+  makeRecords(count).filter(({ id }) => id % 10 !== 0);
 
 const check = createCheck({
   media: 'https://media.example.com',
