@@ -1,7 +1,6 @@
 // Filters of lists: their SQL conditions, and how the database finds the matches (access).
 // In SQL: conditions of the statements of lists, by indexes on expressions.
 import type { Access } from '../database/read.ts';
-import { isLonger } from './length.ts';
 import { sightOf, type Visibility } from './visibility.ts';
 
 /** Conditions combined with AND; values of one with OR. Undefined: no condition. An empty array matches nothing. */
@@ -177,4 +176,9 @@ export function isHashtag(text: string): boolean {
   // Before it is normalized, which makes one character of at most eight.
   if (text.length > 8 * maxLength || isLonger(text.normalize(), maxLength)) return false;
   return /^[\p{L}\p{M}\p{N}_]+$/u.test(text);
+}
+
+/** Whether a text has more code points. It is measured by its length first: clients send megabytes. */
+export function isLonger(text: string, max: number): boolean {
+  return text.length > 2 * max || (text.length > max && [...text].length > max);
 }

@@ -508,6 +508,8 @@ describe('on PostgreSQL', () => {
       const counts = (task: string) => callCommand(countsCommand, [task], environment);
       const client = await connect();
       expect(await counts('check')).toMatchObject({ code: 0 });
+      const likes = 'SELECT id, likes FROM outfit_like_counts WHERE id < 1000000000 ORDER BY id';
+      const { rows: before } = await client.query(likes);
       const triggers = ['record_inserted', 'text_inserted', 'likes_inserted'];
       const turn = async (how: string) => {
         for (const name of triggers)
@@ -518,6 +520,8 @@ describe('on PostgreSQL', () => {
         `INSERT INTO outfits (${columns}) VALUES ${drawRow(seededRandom(9), 1_000_000_001)}`,
       );
       await client.query(`INSERT INTO outfit_texts VALUES (1000000002, 'of no outfit', '{}')`);
+      await client.query(`INSERT INTO outfit_like_counts VALUES (1000000003, false, 1, 5);
+        UPDATE outfit_like_counts SET private = NOT private WHERE id = (SELECT max(id) FROM outfits WHERE id < 1000000000)`);
       // As a restore does.
       await turn('ENABLE');
       const wrong = await counts('check');
@@ -525,7 +529,7 @@ describe('on PostgreSQL', () => {
       expect(wrong.stdout).toContain(
         'the trigger text_inserted on outfits does not fire when it should',
       );
-      expect(wrong.stdout).toMatch(/: 1 row\(s\) of likes differ .*\n.* bucket\(s\) differ /s);
+      expect(wrong.stdout).toMatch(/: 3 row\(s\) of likes differ .*\n.* bucket\(s\) differ /s);
       expect(wrong.stdout).toMatch(
         /: 2 text\(s\) differ .* run "outfit-gateway counts rebuild" \(in a checkout "npm run counts -- rebuild"\)\.$/m,
       );
@@ -537,6 +541,7 @@ describe('on PostgreSQL', () => {
       );
       await expectRightCounts(client);
       await compare(client, seededRandom(10), 100);
+      expect((await client.query(likes)).rows).toEqual(before);
     },
   );
 

@@ -1,8 +1,7 @@
 // OutfitFilter and OutfitOrdering: the arguments of every list of outfits.
 import type { InputShapeFromTypeParam } from '@pothos/core';
 import type { OutfitFilter as Filter } from '../../outfits/filter.ts';
-import { isHashtag, isSearchable, maxLength, readWords } from '../../outfits/filter.ts';
-import { isLonger } from '../../outfits/length.ts';
+import { isHashtag, isLonger, isSearchable, maxLength, readWords } from '../../outfits/filter.ts';
 import {
   defaultOrdering,
   type Ordering,

@@ -1,11 +1,12 @@
-// Loader of single outfits: one statement for all ids that a step of a request needs.
+// Loaders: one statement for all that a step of an execution needs, whose results are worked on in turns. That of outfits:
+// by id.
 // In SQL, since likes and the user are joined: Prisma would send three statements, of three moments.
+import DataLoader from 'dataloader';
 import type { ReadRows } from '../../database/read.ts';
-import { type FlatRow, joinedRow, rowColumns, rowOf, userColumns } from '../row.ts';
+import { afterTurns, inTurn } from '../../database/turns.ts';
+import { type FlatRow, joinedRow, named, rowColumns, rowOf, userColumns } from '../row.ts';
 import { isVisible, sightOf, type Visibility } from '../visibility.ts';
 import { dependenciesOfRecords } from './dependencies.ts';
-import { createLoaderInTurns, type Loader } from './loader.ts';
-import { named } from './named.ts';
 
 export type RecordLoaders = ReturnType<typeof createRecordLoaders>;
 
@@ -38,3 +39,21 @@ function createLoader<Row extends { readonly id: number }>(
 export const columnsOfUser = Object.entries(userColumns)
   .map(([field, [column]]) => `u.${column} AS "${field}"`)
   .join(', ');
+
+export interface Loader<Key, Value> {
+  readonly load: (key: Key) => Promise<Value>;
+}
+
+export function createLoaderInTurns<Key, Value>(
+  find: (keys: readonly Key[]) => Promise<Value[]>,
+): Loader<Key, Value> {
+  // No cache: a read after a write in the same document must see the write.
+  const loader = new DataLoader<Key, Value>(find, { cache: false, batchScheduleFn });
+  const giveWay = (value: Value) => inTurn(value, Array.isArray(value) ? value.length + 1 : 1);
+  return { load: (key) => loader.load(key).then(giveWay) };
+}
+
+/** As DataLoader does by itself, in the tick after all promises: but work in turns goes on for several. */
+function batchScheduleFn(send: () => void): void {
+  queueMicrotask(() => process.nextTick(afterTurns, send));
+}

@@ -6,6 +6,7 @@ import { accessOf, isSelective, type OutfitFilter, rangeOf, simplify } from '../
 import type { Ordering, SortKey } from '../ordering.ts';
 import { type FlatRow, type OutfitRow, rowOf } from '../row.ts';
 import type { Visibility } from '../visibility.ts';
+import { createLoaderInTurns } from './by-id.ts';
 import {
   dependenciesOfCount,
   dependenciesOfLikes,
@@ -14,7 +15,6 @@ import {
   type Membership,
   membershipOf,
 } from './dependencies.ts';
-import { createLoaderInTurns } from './loader.ts';
 import {
   beyond,
   countStatement,

@@ -15,9 +15,8 @@ import {
   valuesOf,
 } from '../filter.ts';
 import { compareKeys, namesOf, type Ordering, reverse, type SortKey } from '../ordering.ts';
-import { int4, int8, rowColumns } from '../row.ts';
+import { int4, int8, named, rowColumns } from '../row.ts';
 import { isVisible, sightOf, type Visibility } from '../visibility.ts';
-import { named } from './named.ts';
 
 /** Which outfits a list contains. */
 export interface Scope {

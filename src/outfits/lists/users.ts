@@ -3,7 +3,7 @@
 import type { ReadRows } from '../../database/read.ts';
 import { inTurn } from '../../database/turns.ts';
 import type { User } from '../../generated/prisma/client.ts';
-import { int4 } from '../row.ts';
+import { int4, named } from '../row.ts';
 import { isVisible, sightOf, type Visibility } from '../visibility.ts';
 import { columnsOfUser } from './by-id.ts';
 import {
@@ -14,7 +14,6 @@ import {
   type Owned,
   type RangeList,
 } from './list.ts';
-import { named } from './named.ts';
 import { type KeysetPageRequest, likedAt, ownersIn } from './statements.ts';
 
 /** The users in whose names all words occur; without words, none. @param words as `readWords` gives them */

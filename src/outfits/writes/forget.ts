@@ -33,19 +33,18 @@ const forgetRateLimits = 'DELETE FROM rate_limits WHERE sender LIKE $1';
 export const forgetRest = (pool: pg.Pool, user: number) =>
   pool.query(forgetRateLimits, [`% user ${user}`]);
 
-/** Retries deadlocks with an import, which locks users before outfits. @returns what was erased */
+/** Retries deadlocks with an import, which locks users before outfits. @returns what there was to erase */
 export async function forgetUser(pool: pg.Pool, user: number): Promise<UserData> {
-  let erased: UserData | undefined;
-  for (;;) {
-    const { found, isDone } = await retryDeadlocks(pool, (client) => eraseOnce(client, user));
-    erased = erased ? sum(erased, found) : found;
-    if (isDone) return erased;
-  }
+  const found = await findUserData(pool, user);
+  while (!(await retryDeadlocks(pool, (client) => eraseOnce(client, user))));
+  return found;
 }
 
-/** Outfits, likes, then the user: the lock order of all transactions. Concurrent writes of the user need another round. */
-async function eraseOnce(client: pg.PoolClient, user: number) {
-  const found = await findUserData(client, user);
+/**
+ * Outfits, likes, then the user: the lock order of all transactions.
+ * @returns false: concurrent writes of the user need another round
+ */
+async function eraseOnce(client: pg.PoolClient, user: number): Promise<boolean> {
   await client.query('SELECT FROM outfits WHERE user_id = $1 ORDER BY id FOR UPDATE', [user]);
   const { rows } = await client.query<{ id: number }>(
     `SELECT id FROM outfit_like_counts WHERE id IN (SELECT outfit_id FROM outfit_likes WHERE user_id = $1)
@@ -64,15 +63,5 @@ async function eraseOnce(client: pg.PoolClient, user: number) {
   const left = await findUserData(client, user);
   const isDone = left.outfits === 0 && left.likes === 0;
   if (isDone) await client.query('DELETE FROM users WHERE id = $1', [user]);
-  return { found, isDone };
-}
-
-function sum(a: UserData, b: UserData): UserData {
-  return {
-    username: a.username,
-    outfits: a.outfits + b.outfits,
-    likes: a.likes + b.likes,
-    answers: Math.max(a.answers, b.answers),
-    rateLimits: Math.max(a.rateLimits, b.rateLimits),
-  };
+  return isDone;
 }

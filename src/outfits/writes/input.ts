@@ -1,7 +1,7 @@
 // Validation of written outfits. REST has the sentences of Django REST Framework for the codes (rest/create.ts).
 import { z } from 'zod';
 import type { Config } from '../../config/config.ts';
-import { isLonger } from '../length.ts';
+import { isLonger } from '../filter.ts';
 
 // A file is stored by its key: its path on the host that serves it.
 export const uuid = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}';

@@ -5,13 +5,17 @@ import { sqlStateOf } from '../../database/errors.ts';
 import type { Client } from '../../database/prisma/client.ts';
 import type { ReadRows } from '../../database/read.ts';
 import { type Outfit, Prisma, type User } from '../../generated/prisma/client.ts';
-import { columnsOfUser, type RecordLoaders } from '../lists/by-id.ts';
-import { createLoaderInTurns, type Loader } from '../lists/loader.ts';
-import { named } from '../lists/named.ts';
+import {
+  columnsOfUser,
+  createLoaderInTurns,
+  type Loader,
+  type RecordLoaders,
+} from '../lists/by-id.ts';
 import {
   type FlatRow,
   joinedRow,
   likesColumn,
+  named,
   type OutfitRow,
   outfitColumns,
   rowColumns,
