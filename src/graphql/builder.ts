@@ -34,8 +34,6 @@ export const builder = new SchemaBuilder<{
       description: 'Cursor of the first edge; null when there is no edge.',
     },
     endCursorFieldOptions: { description: 'Cursor of the last edge; null when there is no edge.' },
-    edgesFieldOptions: { description: 'The items of this range, each with its cursor.' },
-    pageInfoFieldOptions: { description: 'Where this range begins and ends.' },
     cursorFieldOptions: { description: 'Opaque cursor of this position in the list.' },
     nodeFieldOptions: { description: 'The item.' },
     firstArgOptions: { description: 'Number of items from the start of the range.' },

@@ -74,7 +74,7 @@ export class Run {
   idempotencyKey: string | undefined;
   /** How the request names its document. */
   reference: DocumentReference | undefined;
-  operation: Pick<Operation, 'isLive' | 'name' | 'type'> | undefined;
+  operation: Operation | undefined;
   /** Undefined: it was not counted. */
   cost: Cost | undefined;
   /** What the answer cache has of it. */

@@ -98,8 +98,7 @@ function findProblem(text: string, schema: GraphQLSchema, config: LimitConfig): 
     if (nodes.length === 0) return 'it has no operation';
     const invalid = validateWithin(schema, config, document);
     if (invalid.length > 0) return sentencesOf(invalid);
-    const executables = nodes.map((node) => ({ document, node, text }));
-    const excess = executables.flatMap((one) => findExcessOf(schema, config, one) ?? []);
+    const excess = nodes.flatMap((node) => findExcessOf(schema, config, { document, node }) ?? []);
     return excess[0] && sentencesOf(excess.slice(0, 1));
   } catch (error) {
     return sentencesOf([error as Error]);

@@ -35,12 +35,12 @@ export function createPipeline(options: PipelineOptions) {
     plugins: [
       useStoredDocuments(documents, operations),
       useDocumentLimits(schema, config),
-      useCost(schema, config, operations),
+      useCost(schema, config),
       useCompiledQueries(operations),
       useTurns(operations),
-      useMaskedResults(operations),
+      useMaskedResults(),
       useAnswerCache(options, operations),
-      useLiveQueries(operations, options.hasSockets),
+      useLiveQueries(options.hasSockets),
       ...plugins,
     ],
     // Fastify has these.

@@ -5,7 +5,8 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { ConcurrencyLimit } from '../../src/admission/concurrency-limit.ts';
 import { Lane } from '../../src/database/connection/lane.ts';
 import { SharedTask, type TaskScope } from '../../src/database/task.ts';
-import { LiveFeed, type Subscriber } from '../../src/graphql/live/live-feed.ts';
+import { LiveFeed } from '../../src/graphql/live/live-feed.ts';
+import type { LiveStream } from '../../src/graphql/live/live-stream.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { openForTest, outfitId, type TestGateway, useGateway } from '../support/gateway.ts';
 import { baseOfApp, openStream } from '../support/http/event-stream.ts';
@@ -236,8 +237,8 @@ test('a live answer that waits for an expensive list holds up none of another se
 
 test('a live answer that waits for an expensive list is not paid by a sender that is busy, where another follows the same', () => {
   const log = { isInvalidated: () => true, current: 0 };
-  const feed = new LiveFeed({} as never, true, undefined, log, 0);
-  for (const sender of ['busy', 'idle', 'other']) feed.add({ sender } as Subscriber);
+  const feed = new LiveFeed('', {} as never, true, undefined, log, 0);
+  for (const sender of ['busy', 'idle', 'other']) feed.add({ options: { sender } } as LiveStream);
   expect(feed.findPayer((sender) => (sender === 'busy' ? 60 : 0))).toBe('idle');
   expect(feed.findPayer((sender) => (sender === 'other' ? 1 : 2))).toBe('other');
 });

@@ -118,7 +118,7 @@ function toReadable(stream: LiveStream, format: EventFormat): Readable {
   const heartbeat = setInterval(() => {
     if (isWaiting) readable.push(format.heartbeat);
   }, heartbeatAfter);
-  stream.onClose((_reason, isCut) => {
+  stream.onClose((isCut) => {
     if (isCut) readable.destroy();
   });
   return readable;

@@ -1,46 +1,34 @@
-// A feed: one operation with all its subscribers, executed for all of them at once, one execution at a time.
-import type { OperationCaller } from '../../admission/admission.ts';
+// A feed: one operation with all its readers, executed for all of them at once, one execution at a time.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Viewer } from '../../admission/viewer.ts';
 import { type ChangeLog, type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
-import { HttpError } from '../../errors.ts';
+import { httpErrorFor } from '../../database/errors.ts';
 import type { Operation } from '../operations.ts';
 import type { EncodedAnswer, Execution, Reading } from '../run.ts';
+import type { LiveStream } from './live-stream.ts';
 
 export interface LiveExecution extends Omit<Execution<EncodedAnswer>, 'operation'> {
   readonly operation: () => Operation;
 }
 
-export interface Subscriber {
-  readonly viewer: Viewer | undefined;
-  readonly sender: string;
-  /** @param kept bytes that its feed keeps */
-  readonly onAnswer: (answer: EncodedAnswer, kept: number) => void;
-  readonly onFailure: (error: unknown) => void;
-  hasAnswer: boolean;
-  /** Number of its first reading: one that began before it subscribed may lack a commit that it must see. */
-  firstReading: number;
-}
-
 /** Milliseconds before a failed reading is retried. */
 const retryDelay = 1000;
 
-export type Read = (
-  execution: Execution<EncodedAnswer>,
-  caller: Pick<OperationCaller, 'sender' | 'signal' | 'viewer'>,
-) => Promise<Reading<EncodedAnswer>>;
+type Read = (execution: Execution<EncodedAnswer>) => Promise<Reading<EncodedAnswer>>;
 
-/** A reading begins when the previous one has ended, and is sent to those who subscribed before it began. */
+/** A reading begins when the previous one has ended, and is sent to those who came before it began. */
 export class LiveFeed {
-  readonly subscribers = new Set<Subscriber>();
+  readonly streams = new Set<LiveStream>();
   readonly #abort = new AbortController();
   #readings = 0;
-  /** A version of the database before the last reading; undefined: there was none. */
+  /** A version of the database before the last reading; undefined: it failed. */
   #version: number | undefined;
   #dependencies: Dependencies | undefined;
-  #isReading = false;
-  /** Whether to read even if nothing was invalidated: for a new subscriber, say. */
-  #mustRead = true;
-  #notBefore = 0;
+  /** Milliseconds before the next reading. */
+  #pause = 0;
+  #isDue = false;
+  /** While it waits until it is due. */
+  #wake: (() => void) | undefined;
 
   /**
    * @param isShared whether its answers are the same for every viewer
@@ -48,20 +36,13 @@ export class LiveFeed {
    * @param expensivePause throttle: milliseconds after an expensive reading before the next one
    */
   constructor(
+    readonly key: string,
     readonly execution: LiveExecution,
     readonly isShared: boolean,
-    private readonly viewer: Viewer | undefined,
+    readonly viewer: Viewer | undefined,
     private readonly changes: Pick<ChangeLog, 'isInvalidated' | 'current'>,
     private readonly expensivePause: number,
   ) {}
-
-  get isDue(): boolean {
-    return !this.#isReading && this.delay === 0 && (this.#mustRead || this.#isInvalidated());
-  }
-
-  get delay(): number {
-    return Math.max(this.#notBefore - performance.now(), 0);
-  }
 
   get signal(): AbortSignal {
     return this.#abort.signal;
@@ -71,7 +52,8 @@ export class LiveFeed {
   findPayer(loadOf: (sender: string) => number): string {
     let payer = '';
     let least = Number.POSITIVE_INFINITY;
-    for (const { sender } of this.subscribers) {
+    for (const { options } of this.streams) {
+      const { sender } = options;
       const load = loadOf(sender);
       if (load < least) [payer, least] = [sender, load];
       if (load === 0) break;
@@ -79,78 +61,83 @@ export class LiveFeed {
     return payer;
   }
 
-  add(subscriber: Subscriber): void {
-    subscriber.firstReading = this.#readings + 1;
-    this.subscribers.add(subscriber);
-    this.#mustRead = true;
+  add(stream: LiveStream): void {
+    stream.feed = this;
+    stream.firstReading = this.#readings + 1;
+    this.streams.add(stream);
+    this.#setDue();
   }
 
-  remove(subscriber: Subscriber): void {
-    this.subscribers.delete(subscriber);
-    if (this.subscribers.size === 0) this.#abort.abort();
+  remove(stream: LiveStream): void {
+    this.streams.delete(stream);
+    if (this.streams.size > 0) return;
+    this.#abort.abort();
+    this.#setDue();
   }
 
-  markUnknown(): void {
-    this.#mustRead = true;
+  /** After a poll; one that is being read waits for the next poll. @param isKnown false: anything may have changed */
+  check(isKnown: boolean): void {
+    if (!this.#wake) return;
+    const isCurrent =
+      isKnown &&
+      this.#version !== undefined &&
+      !this.changes.isInvalidated(this.#dependencies, this.#version);
+    if (!isCurrent) this.#setDue();
   }
 
-  #isInvalidated(): boolean {
-    return (
-      this.#version === undefined || this.changes.isInvalidated(this.#dependencies, this.#version)
-    );
+  #setDue(): void {
+    this.#isDue = true;
+    this.#wake?.();
   }
 
-  /** @throws what the reading fails with: subscribers keep their last answer */
-  async read(read: Read, sender: string): Promise<void> {
+  /** Waits until it is to be read; false: all its readers have left. */
+  async untilDue(): Promise<boolean> {
+    const { signal } = this;
+    if (this.#pause > 0) await sleep(this.#pause, undefined, { signal }).catch(() => {});
+    if (!this.#isDue) {
+      await new Promise<void>((settle) => {
+        this.#wake = settle;
+      });
+      this.#wake = undefined;
+    }
+    return !signal.aborted;
+  }
+
+  /** @throws PersonalAnswerError, and what is unexpected; readers keep their last answer */
+  async read(read: Read): Promise<void> {
     // Before the reading, so that commits during it invalidate the answer.
     const version = this.changes.current;
-    this.#isReading = true;
-    this.#mustRead = false;
+    this.#isDue = false;
+    this.#pause = 0;
     this.#readings += 1;
     const number = this.#readings;
     try {
-      const viewer = this.isShared ? undefined : this.viewer;
-      const caller = { viewer, signal: this.signal, sender };
-      const reading = await read(
-        { ...this.execution, operation: this.execution.operation() },
-        caller,
-      );
-      const { answer, dependencies, isExpensive } = reading;
+      const operation = this.execution.operation();
+      const { answer, dependencies, isExpensive } = await read({ ...this.execution, operation });
       if (this.isShared && !answer.isShared) throw new PersonalAnswerError();
       this.#version = version;
       this.#dependencies = dependencies;
-      if (isExpensive) this.#pause(this.expensivePause);
+      if (isExpensive) this.#pause = this.expensivePause;
       const kept = sizeOf(dependencies);
-      for (const subscriber of this.subscribers) {
-        if (subscriber.firstReading > number) continue;
-        subscriber.hasAnswer = true;
-        subscriber.onAnswer(answer, kept);
+      for (const stream of this.streams) {
+        if (stream.firstReading <= number) stream.offer(answer, kept);
       }
     } catch (error) {
-      this.#mustRead = true;
-      // After a timeout too, although that took as long itself.
-      if (error instanceof HttpError) this.#pause(retryDelay);
-      throw error;
-    } finally {
-      this.#isReading = false;
+      this.#fail(error, version);
     }
   }
 
-  #pause(milliseconds: number): void {
-    this.#notBefore = performance.now() + milliseconds;
-  }
-
-  fail(error: unknown): void {
-    for (const subscriber of this.subscribers) {
-      if (!subscriber.hasAnswer) subscriber.onFailure(error);
-    }
-  }
-
-  /** Does not retry until a commit follows `version`, the version before the failed reading. */
-  waitForCommit(version: number): void {
-    this.#version = version;
+  /** @param version before the reading */
+  #fail(error: unknown, version: number): void {
+    if (error instanceof PersonalAnswerError) throw error;
+    for (const stream of this.streams) stream.fail(error);
+    const isExpected = httpErrorFor(error) !== undefined;
     this.#dependencies = undefined;
-    this.#mustRead = false;
+    this.#version = isExpected ? undefined : version;
+    // After a timeout too, although that took as long itself.
+    if (isExpected) this.#pause = retryDelay;
+    // Not retried until a commit follows.
+    else throw error;
   }
 }
 

@@ -1,10 +1,11 @@
 // Live answers of one reader each: the newest one at its pace, as long as its credential is valid; and how many there are.
 
 import { Places, shareOfHeap } from '../../admission/admission.ts';
-import type { Lease } from '../../admission/viewer.ts';
+import type { Lease, Viewer } from '../../admission/viewer.ts';
 import { HttpError, invalidToken, timedOut, tooManyStreams, unavailable } from '../../errors.ts';
 import { entityTag } from '../../http/representation.ts';
 import { type EncodedAnswer, refusalOf } from '../run.ts';
+import type { LiveFeed } from './live-feed.ts';
 
 /** The token has expired: clients subscribe again with a new one. */
 export const expired = refusalOf(
@@ -22,22 +23,28 @@ export type Transport = (typeof transports)[number];
 export interface StreamOptions {
   readonly transport: Transport;
   readonly sender: string;
+  /** Whose lease says how long it may stay open. */
+  readonly viewer: Viewer | undefined;
   /** What it keeps of its request. */
   readonly bytes: number;
-  /** How long it may stay open. */
-  readonly lease: Lease;
 }
 
 /** It keeps the newest answer only, so a slow reader skips the others. Ends without a last one where it is cut. */
 export class LiveStream implements AsyncIterableIterator<EncodedAnswer, undefined> {
-  #newest: EncodedAnswer | undefined;
+  /** Resolved when something is there for the reader; rejected with why there will be nothing. */
+  readonly begun: Promise<void>;
+  feed: LiveFeed | undefined;
+  /** Number of the first reading for it: one that began before it came may lack a commit that it must see. */
+  firstReading = 0;
+  #begin: () => void = () => {};
+  #fail: (reason: unknown) => void = () => {};
+  /** The newest answer, and the last one behind it. */
+  #waiting: EncodedAnswer[] = [];
   /** Of the last answer that was taken. */
   #tag: string | undefined;
   /** Bytes that are being sent. */
   #sending = 0;
   #kept = 0;
-  /** Follows the newest one. */
-  #last: EncodedAnswer | undefined;
   #isEnding = false;
   #isClosed = false;
   /** The reader, while it waits. */
@@ -46,13 +53,17 @@ export class LiveStream implements AsyncIterableIterator<EncodedAnswer, undefine
   /** Seconds since 1970, of the first attempt. */
   #renewingSince: number | undefined;
   #lease: Lease;
-  readonly #onClose: ((reason: HttpError, isCut: boolean) => void)[] = [];
+  readonly #onClose: ((isCut: boolean) => void)[] = [];
 
   constructor(
-    private readonly options: StreamOptions,
+    readonly options: StreamOptions,
     private readonly place: { hold(bytes: number): void },
   ) {
-    this.#lease = options.lease;
+    this.#lease = options.viewer ?? {};
+    this.begun = new Promise((settle, reject) => {
+      this.#begin = settle;
+      this.#fail = reject;
+    });
   }
 
   [Symbol.asyncIterator](): this {
@@ -60,7 +71,7 @@ export class LiveStream implements AsyncIterableIterator<EncodedAnswer, undefine
   }
 
   /** Calls back when it has ended; `isCut`: in the middle of what is sent. */
-  onClose(callback: (reason: HttpError, isCut: boolean) => void): void {
+  onClose(callback: (isCut: boolean) => void): void {
     this.#onClose.push(callback);
   }
 
@@ -71,18 +82,22 @@ export class LiveStream implements AsyncIterableIterator<EncodedAnswer, undefine
   offer(answer: EncodedAnswer, kept = 0): void {
     if (this.#isEnding) return;
     this.#kept = kept;
-    this.#newest = tagOf(answer) === this.#tag ? undefined : answer;
+    this.#waiting = tagOf(answer) === this.#tag ? [] : [answer];
     // Behind variables that are invalid, say, nothing follows.
     this.#isEnding = answer.isRefusal;
     this.#notify();
+  }
+
+  /** Of a reading: of one behind the first, its reader keeps the last answer. */
+  fail(error: unknown): void {
+    if (this.#tag === undefined && this.#waiting.length === 0) this.destroy(error);
   }
 
   /** Without a last answer, clients see a broken connection, and reconnect. */
   end(last?: EncodedAnswer): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    this.#last = last;
-    if (!last) this.#newest = undefined;
+    this.#waiting = last ? [...this.#waiting, last] : [];
     this.#notify();
   }
 
@@ -93,37 +108,35 @@ export class LiveStream implements AsyncIterableIterator<EncodedAnswer, undefine
   }
 
   /** Ends it now, in the middle of what is sent. */
-  destroy(reason: HttpError = timedOut()): void {
+  destroy(reason: unknown = timedOut()): void {
     this.#close(reason, true);
   }
 
-  #close(reason: HttpError, isCut: boolean): void {
+  #close(reason: unknown, isCut: boolean): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#isEnding = true;
-    this.#newest = undefined;
-    this.#last = undefined;
+    this.#waiting = [];
     this.#wake?.();
-    for (const callback of this.#onClose.splice(0)) callback(reason, isCut);
+    this.#fail(reason);
+    for (const callback of this.#onClose.splice(0)) callback(isCut);
   }
 
   /** For its one reader, which has sent what it took before. */
   async next(): Promise<IteratorResult<EncodedAnswer, undefined>> {
     this.#sending = 0;
     this.#count();
-    while (!this.#newest && !this.#isEnding) {
+    while (this.#waiting.length === 0 && !this.#isEnding) {
       await new Promise<void>((settle) => {
         this.#wake = settle;
       });
       this.#wake = undefined;
     }
-    const value = this.#newest ?? this.#last;
+    const value = this.#waiting.shift();
     if (!value) {
       this.#close(timedOut(), false);
       return { done: true, value };
     }
-    if (value === this.#last) this.#last = undefined;
-    this.#newest = undefined;
     this.#tag = tagOf(value);
     this.#sending = value.body.length;
     this.#count();
@@ -136,13 +149,14 @@ export class LiveStream implements AsyncIterableIterator<EncodedAnswer, undefine
   }
 
   #notify(): void {
+    this.#begin();
     this.#count();
-    if (this.#newest || this.#isEnding) this.#wake?.();
+    if (this.#waiting.length > 0 || this.#isEnding) this.#wake?.();
   }
 
   /** Counts what it holds. */
   #count(): void {
-    const waiting = this.#newest?.body.length ?? 0;
+    const waiting = this.#waiting[0]?.body.length ?? 0;
     this.place.hold(this.options.bytes + this.#kept + this.#sending + waiting);
   }
 
@@ -182,7 +196,7 @@ function tagOf(answer: EncodedAnswer): string {
 export class LiveStreams {
   readonly #streams = new Map<LiveStream, Transport>();
   readonly #places: Places;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer = setInterval(() => this.#tick(), tickInterval).unref();
   #isClosed = false;
   /** Opened since the start, by transport. */
   readonly opened = new Map(transports.map((transport) => [transport, 0]));
@@ -210,17 +224,14 @@ export class LiveStreams {
     stream.onClose(() => {
       place.release();
       this.#streams.delete(stream);
-      if (this.#streams.size > 0) return;
-      clearInterval(this.#timer);
-      this.#timer = undefined;
     });
-    this.#timer ??= setInterval(() => this.#tick(), tickInterval);
     return stream;
   }
 
   /** Ends all streams, so that clients reconnect elsewhere, and refuses new ones. */
   close(): void {
     this.#isClosed = true;
+    clearInterval(this.#timer);
     for (const stream of this.#streams.keys()) stream.abandon(unavailable());
   }
 

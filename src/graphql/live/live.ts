@@ -1,21 +1,16 @@
 // Live queries, for subscriptions: an answer is sent again when a commit has invalidated it. State, not events.
 import { AsyncResource } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
 import type { OperationCaller } from '../../admission/admission.ts';
+import type { Viewer } from '../../admission/viewer.ts';
 import type { StateSource } from '../../database/changes/snapshots.ts';
 import { Lane } from '../../database/connection/lane.ts';
-import { httpErrorFor } from '../../database/errors.ts';
 import type { Engine } from '../engine.ts';
 import type { Operation } from '../operations.ts';
 import { encodingOf, eventType } from '../run.ts';
-import {
-  type LiveExecution,
-  LiveFeed,
-  PersonalAnswerError,
-  type Read,
-  type Subscriber,
-} from './live-feed.ts';
+import { type LiveExecution, LiveFeed, PersonalAnswerError } from './live-feed.ts';
 import type { LiveStream, LiveStreams, Transport } from './live-stream.ts';
 
 /** Milliseconds between two polls of the database state. */
@@ -26,18 +21,17 @@ const bytesPerStream = 2_048;
 /** Concurrent readings per lane: both lanes together use fewer connections than the pool has. */
 const laneLimits = { slots: 4, perSender: 2 };
 
-/** Polls the database state, once for all subscribers, and reads again the feeds that a commit has invalidated. */
+/** Polls the database state, once for all readers, and reads again the feeds that a commit has invalidated. */
 export class LiveAnswers {
   readonly #feeds = new Map<string, LiveFeed>();
   /** Two lanes: thousands of personal feeds do not delay shared ones, nor the reverse. */
   readonly #shared = new Lane(laneLimits);
   readonly #personal = new Lane(laneLimits);
-  readonly #waiting = new Set<LiveFeed>();
   /** Feeds that wait or are read, by charged sender. */
   readonly #load = new Map<string, number>();
   /** Readings belong to no request, nor to its trace. */
   readonly #outside = new AsyncResource('LiveAnswers');
-  #timer: NodeJS.Timeout | undefined;
+  #isPolling = false;
 
   /** @param expensivePause throttle: milliseconds after an expensive reading of a feed before the next one */
   constructor(
@@ -63,111 +57,73 @@ export class LiveAnswers {
     const execution = toExecution(this.engine, operation, pickDeclared(operation, sent));
     const ofText = bytesPerCharacter.text * (operation.text?.length ?? 0);
     const ofVariables = bytesPerCharacter.variables * writeCanonical(execution.variables).length;
-    const stream = this.streams.add({
-      ...{ transport, sender, lease: viewer ?? {} },
-      bytes: bytes + bytesPerStream + ofText + ofVariables,
-    });
+    const kept = bytes + bytesPerStream + ofText + ofVariables;
+    const stream = this.streams.add({ transport, sender, viewer, bytes: kept });
     const leave = () => stream.destroy();
     signal.addEventListener('abort', leave, { once: true });
-    await new Promise<void>((settle, reject) => {
-      const subscriber: Subscriber = {
-        ...{ viewer, sender, hasAnswer: false, firstReading: 0 },
-        onAnswer: (answer, kept) => {
-          stream.offer(answer, kept);
-          settle();
-        },
-        onFailure: (error) => {
-          reject(error);
-          stream.destroy();
-        },
-      };
-      stream.onClose((reason) => {
-        signal.removeEventListener('abort', leave);
-        this.#unsubscribe(execution, subscriber);
-        reject(reason);
-      });
-      this.#subscribe(execution, subscriber, this.engine.isShared(operation, viewer));
-      if (signal.aborted) leave();
+    stream.onClose(() => {
+      signal.removeEventListener('abort', leave);
+      this.#unsubscribe(stream);
     });
+    this.#subscribe(execution, stream, this.engine.isShared(operation, viewer));
+    if (signal.aborted) leave();
+    await stream.begun;
     return stream;
   }
 
-  #subscribe(execution: LiveExecution, subscriber: Subscriber, isShared: boolean): void {
-    const key = keyOf(execution, subscriber, isShared);
+  #subscribe(execution: LiveExecution, stream: LiveStream, isShared: boolean): void {
+    const { viewer } = stream.options;
+    const key = isShared ? execution.key : `${execution.key} ${nameOf(viewer)}`;
+    const known = this.#feeds.get(key);
     const { changes } = this.snapshots;
     const feed =
-      this.#feeds.get(key) ??
-      new LiveFeed(execution, isShared, subscriber.viewer, changes, this.expensivePause);
+      known ?? new LiveFeed(key, execution, isShared, viewer, changes, this.expensivePause);
+    feed.add(stream);
+    if (known) return;
     this.#feeds.set(key, feed);
-    feed.add(subscriber);
-    if (feed.isDue) this.#enqueue(feed);
-    // Not left to the next poll, which does nothing while the database is down.
-    else if (feed.delay > 0) setTimeout(() => this.#enqueueDelayed(key, feed), feed.delay + 1);
-    this.#timer ??= this.#schedulePoll();
+    this.#outside.runInAsyncScope(() => this.#readRepeatedly(feed));
+    if (!this.#isPolling) this.#outside.runInAsyncScope(() => this.#poll());
   }
 
-  #enqueueDelayed(key: string, feed: LiveFeed): void {
-    if (this.#feeds.get(key) === feed && feed.isDue) this.#enqueue(feed);
-  }
-
-  #unsubscribe(execution: LiveExecution, subscriber: Subscriber): void {
-    for (const isShared of [true, false]) {
-      const key = keyOf(execution, subscriber, isShared);
-      const feed = this.#feeds.get(key);
-      if (!feed?.subscribers.has(subscriber)) continue;
-      feed.remove(subscriber);
-      if (feed.subscribers.size === 0) this.#feeds.delete(key);
-    }
-    if (this.#feeds.size > 0) return;
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
-
-  #schedulePoll(): NodeJS.Timeout {
-    return this.#outside.runInAsyncScope(() => setTimeout(() => this.#poll(), pollInterval));
+  #unsubscribe(stream: LiveStream): void {
+    const { feed } = stream;
+    feed?.remove(stream);
+    if (feed?.streams.size === 0) this.#feeds.delete(feed.key);
   }
 
   async #poll(): Promise<void> {
-    const timer = this.#timer;
-    try {
-      const isKnown = (await this.snapshots.next()) !== undefined;
-      for (const feed of this.#feeds.values()) {
-        if (!isKnown) feed.markUnknown();
-        if (feed.isDue) this.#enqueue(feed);
+    this.#isPolling = true;
+    while (this.#feeds.size > 0) {
+      try {
+        const isKnown = (await this.snapshots.next()) !== undefined;
+        for (const feed of this.#feeds.values()) feed.check(isKnown);
+      } catch {
+        // The database is down, which its monitor logs: readers keep their last answer.
       }
-    } catch {
-      // The database is down, which its monitor logs: subscribers keep their last answer.
+      await sleep(pollInterval, undefined, { ref: false });
     }
-    // All may have unsubscribed meanwhile, and others subscribed, with a timer of their own.
-    if (this.#timer === timer && this.#feeds.size > 0) {
-      this.#timer = this.#schedulePoll();
-    }
+    this.#isPolling = false;
   }
 
-  #enqueue(feed: LiveFeed): void {
-    if (this.#waiting.has(feed)) return;
-    this.#waiting.add(feed);
-    this.#outside.runInAsyncScope(() => this.#readInTurn(feed));
-  }
-
-  async #readInTurn(feed: LiveFeed): Promise<void> {
-    const lane = feed.isShared ? this.#shared : this.#personal;
-    const sender = feed.findPayer((name) => this.#load.get(name) ?? 0);
-    const origin = { sender };
-    this.#charge(sender, 1);
-    try {
-      await lane.enter(origin, feed.signal);
-    } catch {
-      this.#waiting.delete(feed);
+  async #readRepeatedly(feed: LiveFeed): Promise<void> {
+    const { engine, log } = this;
+    const { isShared, signal } = feed;
+    const viewer = isShared ? undefined : feed.viewer;
+    const lane = isShared ? this.#shared : this.#personal;
+    while (await feed.untilDue()) {
+      const sender = feed.findPayer((name) => this.#load.get(name) ?? 0);
+      const origin = { sender };
+      const caller = { viewer, signal, sender, idempotencyKey: undefined, log };
+      this.#charge(sender, 1);
+      try {
+        await lane.enter(origin, signal);
+        const reading = feed.read((execution) => engine.answer(execution, caller));
+        await reading.finally(() => lane.leave(origin));
+      } catch (error) {
+        if (error instanceof PersonalAnswerError) this.#split(feed);
+        else if (!signal.aborted) log.error({ err: error }, 'unexpected error');
+      }
       this.#charge(sender, -1);
-      return;
-    }
-    this.#waiting.delete(feed);
-    try {
-      await this.#readOne(feed, sender);
-    } finally {
-      this.#charge(sender, -1);
-      lane.leave(origin);
     }
   }
 
@@ -177,36 +133,16 @@ export class LiveAnswers {
     else this.#load.delete(sender);
   }
 
-  readonly #read: Read = (execution, caller) =>
-    this.engine.answer(execution, { ...caller, idempotencyKey: undefined, log: this.log });
-
-  async #readOne(feed: LiveFeed, sender: string): Promise<void> {
-    const version = this.snapshots.changes.current;
-    try {
-      await feed.read(this.#read, sender);
-      if (feed.isDue) this.#enqueue(feed);
-    } catch (error) {
-      if (error instanceof PersonalAnswerError) return this.#split(feed);
-      feed.fail(error);
-      if (httpErrorFor(error)) return;
-      this.log.error({ err: error }, 'unexpected error');
-      feed.waitForCommit(version);
-    }
-  }
-
   #split(feed: LiveFeed): void {
-    const { execution } = feed;
-    for (const subscriber of [...feed.subscribers]) {
-      this.#unsubscribe(execution, subscriber);
-      this.#subscribe(execution, subscriber, false);
+    for (const stream of [...feed.streams]) {
+      this.#unsubscribe(stream);
+      this.#subscribe(feed.execution, stream, false);
     }
   }
 }
 
-function keyOf({ key }: LiveExecution, { viewer }: Subscriber, isShared: boolean): string {
-  return isShared
-    ? key
-    : `${key} ${viewer ? `user ${viewer.userId}${viewer.isStaff ? ' staff' : ''}` : 'anonymous'}`;
+function nameOf(viewer: Viewer | undefined): string {
+  return viewer ? `user ${viewer.userId}${viewer.isStaff ? ' staff' : ''}` : 'anonymous';
 }
 
 /**

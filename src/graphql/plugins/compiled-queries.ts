@@ -37,8 +37,8 @@ export function useCompiledQueries(operations: Operations): OperationPlugin {
     return operation.compiled;
   };
   return {
-    onExecute({ args: { document, operationName }, setExecuteFn }) {
-      const operation = operations.of(document, operationName);
+    onExecute({ context: { run }, setExecuteFn }) {
+      const { operation } = run;
       if (!operation) return;
       setExecuteFn(async (args: ExecutionArgs) => {
         const compiled = compile(operation, args);

@@ -26,7 +26,7 @@ import {
 import { collectSubfields } from 'graphql/execution/collectFields.js';
 import type { Config } from '../../config/config.ts';
 import { exceeded, invalidArgument, overLimit } from '../errors.ts';
-import { fragmentsOf, type Operation, type Operations } from '../operations.ts';
+import { fragmentsOf, type Operation } from '../operations.ts';
 import type { Cost, OperationPlugin } from '../run.ts';
 import { type DocumentConfig, errorOptionsOf, maxText } from './document-limits.ts';
 
@@ -41,14 +41,10 @@ const limits = {
 
 export type LimitConfig = CostConfig & DocumentConfig & Pick<Config, 'graphqlMaxCost'>;
 
-export function useCost(
-  schema: GraphQLSchema,
-  config: LimitConfig,
-  operations: Operations,
-): OperationPlugin {
+export function useCost(schema: GraphQLSchema, config: LimitConfig): OperationPlugin {
   return {
     onExecute({ args, context: { run }, setResultAndStopExecution }) {
-      const operation = operations.of(args.document, args.operationName);
+      const { operation } = run;
       // No limit applies to a document of this service itself.
       if (operation?.text === undefined) return;
       const given = args.variableValues ?? {};
@@ -62,7 +58,7 @@ export function useCost(
   };
 }
 
-type Countable = Pick<Operation, 'document' | 'node' | 'text'>;
+type Countable = Pick<Operation, 'document' | 'node'>;
 
 function coerceVariables(
   schema: GraphQLSchema,
@@ -145,10 +141,10 @@ export type WeighFilter = (args: Record<string, unknown>) => number;
 
 export type CostConfig = Pick<Config, 'pageSize'>;
 
-const nothing: Cost = { objects: 0, fields: 0, weight: 0 };
-
 /** Places in the result that are counted: only a hostile document has so many, by fragments within fragments. */
 const maxGroups = 10_000;
+
+const nothing: Cost = { objects: 0, fields: 0, weight: 0 };
 
 interface Counted extends Cost {
   /** Names of the conditions that weigh; of a field without a filter, its own. */
@@ -159,80 +155,51 @@ interface Counted extends Cost {
 function countCost(
   schema: GraphQLSchema,
   config: CostConfig,
-  operation: Countable,
+  { document, node }: Countable,
   variables: Record<string, unknown>,
 ): Counted {
-  const plan = plans.get(operation.node) ?? createPlan(schema, operation, variables);
-  const evaluation = new Evaluation(config, variables);
-  return { ...evaluation.costOf(plan), conditions: evaluation.conditions };
-}
-
-/** What is counted of the selection sets of one object. */
-interface Plan {
-  /** Fields with values. */
-  readonly values: number;
-  readonly fields: readonly CountedField[];
-  /** Instead, of an abstract type: the plans of its object types, of which the dearest counts. */
-  readonly alternatives?: readonly Plan[];
-}
-
-const empty: Plan = { values: 0, fields: [] };
-
-interface CountedField {
-  readonly field: GraphQLField<unknown, unknown>;
-  /** Its arguments are those of all fields that are merged with it. */
-  readonly node: FieldNode;
-  readonly below: Plan;
-}
-
-/** Plans of operations without directives: @skip and @include depend on variables. */
-const plans = new WeakMap<OperationDefinitionNode, Plan>();
-
-function createPlan(
-  schema: GraphQLSchema,
-  { document, node, text }: Countable,
-  variables: Record<string, unknown>,
-): Plan {
   const root = schema.getRootType(node.operation);
-  const planner = new Planner(schema, document, variables);
-  const plan = root ? planner.planSets([node], root) : empty;
-  if (!text?.includes('@')) plans.set(node, plan);
-  return plan;
+  const counter = new Counter(schema, config, document, variables);
+  const cost = root ? counter.count([node], root) : nothing;
+  return { ...cost, conditions: counter.conditions };
 }
 
 interface WithSelections {
   readonly selectionSet?: SelectionSetNode | undefined;
 }
 
-/** Finds what execution would execute, by the function with which graphql-js collects fields. */
-class Planner {
+/** Counts what execution would execute, by the function with which graphql-js collects fields. */
+class Counter {
+  readonly conditions = new Set<string>();
   readonly #fragments;
-  /** By type and the selection sets that are merged: fragments that are spread in many places are planned once. */
-  readonly #planned = new Map<string, Plan>();
+  /** By type and the selection sets that are merged: fragments that are spread in many places are counted once. */
+  readonly #counted = new Map<string, Cost>();
   readonly #ids = new Map<SelectionSetNode | undefined, number>();
 
   constructor(
     private readonly schema: GraphQLSchema,
+    private readonly config: CostConfig,
     document: DocumentNode,
     private readonly variables: Record<string, unknown>,
   ) {
     this.#fragments = fragmentsOf(document);
   }
 
-  planSets(nodes: readonly WithSelections[], type: GraphQLCompositeType): Plan {
+  /** What one object gives by these selection sets; of an abstract type, what the dearest of its types does. */
+  count(nodes: readonly WithSelections[], type: GraphQLCompositeType): Cost {
     if (isAbstractType(type)) {
       const types = this.schema.getPossibleTypes(type);
-      return { ...empty, alternatives: types.map((one) => this.planSets(nodes, one)) };
+      return types.map((one) => this.count(nodes, one)).reduce(dearest, nothing);
     }
     const key = `${type.name} ${nodes.map(({ selectionSet }) => this.#idOf(selectionSet))}`;
-    const planned = this.#planned.get(key);
-    if (planned) return planned;
-    if (this.#planned.size >= maxGroups) return { values: Number.POSITIVE_INFINITY, fields: [] };
-    const groups = this.#collect(nodes, type);
-    const fields = groups.flatMap((group) => this.#planField(group, type));
-    const plan = { values: groups.length - fields.length, fields };
-    this.#planned.set(key, plan);
-    return plan;
+    const counted = this.#counted.get(key);
+    if (counted) return counted;
+    if (this.#counted.size >= maxGroups) return { ...nothing, fields: Number.POSITIVE_INFINITY };
+    const cost = this.#collect(nodes, type)
+      .map((group) => this.#countField(group, type))
+      .reduce(sum, nothing);
+    this.#counted.set(key, cost);
+    return cost;
   }
 
   #idOf(set: SelectionSetNode | undefined): number {
@@ -242,18 +209,11 @@ class Planner {
   }
 
   /** Fields by their response key, without those that @skip and @include leave out. */
-  #collect(nodes: readonly WithSelections[], type: GraphQLObjectType) {
+  #collect(nodes: readonly WithSelections[], type: GraphQLObjectType): (readonly FieldNode[])[] {
     const { schema, variables } = this;
+    const given = nodes as FieldNode[];
     try {
-      return [
-        ...collectSubfields(
-          schema,
-          this.#fragments,
-          variables,
-          type,
-          nodes as FieldNode[],
-        ).values(),
-      ];
+      return [...collectSubfields(schema, this.#fragments, variables, type, given).values()];
     } catch (error) {
       // Execution fails on this condition too.
       if (error instanceof GraphQLError) return [];
@@ -261,45 +221,20 @@ class Planner {
     }
   }
 
-  #planField(nodes: readonly FieldNode[], parent: GraphQLObjectType): CountedField | [] {
+  /** @param nodes which are merged, and so have the same arguments */
+  #countField(nodes: readonly FieldNode[], parent: GraphQLObjectType): Cost {
     const [node] = nodes as [FieldNode];
     const field = node.selectionSet && parent.getFields()[node.name.value];
     const type = field && getNamedType(field.type);
     // A value, or introspection, whose nested lists graphql-js limits itself.
-    if (!field || !isCompositeType(type)) return [];
-    return { field, node, below: this.planSets(nodes, type) };
-  }
-}
-
-class Evaluation {
-  readonly conditions = new Set<string>();
-  readonly #counted = new Map<Plan, Cost>();
-
-  constructor(
-    private readonly config: CostConfig,
-    private readonly variables: Record<string, unknown>,
-  ) {}
-
-  costOf(plan: Plan): Cost {
-    const counted = this.#counted.get(plan);
-    if (counted) return counted;
-    const cost = plan.alternatives
-      ? plan.alternatives.map((one) => this.costOf(one)).reduce(dearest, nothing)
-      : this.#add(plan);
-    this.#counted.set(plan, cost);
-    return cost;
-  }
-
-  #add({ values, fields }: Plan): Cost {
-    const total = { objects: 0, fields: values, weight: 0 };
-    for (const { field, node, below } of fields) {
-      const { items, weight } = this.#measure(field, node);
-      const cost = items === 0 ? nothing : this.costOf(below);
-      total.objects += 1 + items * cost.objects;
-      total.fields += 1 + items * cost.fields;
-      total.weight += weight + cost.weight;
-    }
-    return total;
+    if (!field || !isCompositeType(type)) return { ...nothing, fields: 1 };
+    const { items, weight } = this.#measure(field, node);
+    const each = items === 0 ? nothing : this.count(nodes, type);
+    return {
+      objects: 1 + items * each.objects,
+      fields: 1 + items * each.fields,
+      weight: weight + each.weight,
+    };
   }
 
   #measure(field: GraphQLField<unknown, unknown>, node: FieldNode) {
@@ -330,5 +265,13 @@ function dearest(a: Cost, b: Cost): Cost {
     objects: Math.max(a.objects, b.objects),
     fields: Math.max(a.fields, b.fields),
     weight: Math.max(a.weight, b.weight),
+  };
+}
+
+function sum(a: Cost, b: Cost): Cost {
+  return {
+    objects: a.objects + b.objects,
+    fields: a.fields + b.fields,
+    weight: a.weight + b.weight,
   };
 }

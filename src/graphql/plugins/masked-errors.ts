@@ -5,16 +5,14 @@ import { maskError as maskUnexpected } from 'graphql-yoga';
 import { httpErrorFor } from '../../database/errors.ts';
 import { HttpError } from '../../errors.ts';
 import { invalidArgument } from '../errors.ts';
-import type { Operations } from '../operations.ts';
 import type { OperationPlugin } from '../run.ts';
 
-export function useMaskedResults(operations: Operations): OperationPlugin {
+export function useMaskedResults(): OperationPlugin {
   return {
-    onExecute({ args: { document, operationName }, context: { run }, executeFn, setExecuteFn }) {
-      const type = operations.of(document, operationName)?.type;
+    onExecute({ context: { run }, executeFn, setExecuteFn }) {
       setExecuteFn(async (args: ExecutionArgs) => {
         const result: ExecutionResult = await executeFn(args);
-        return publish(result, type === 'mutation', run.caller.log);
+        return publish(result, run.operation?.type === 'mutation', run.caller.log);
       });
     },
   };
