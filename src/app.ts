@@ -44,7 +44,7 @@ import {
   toOriginForm,
   warnOfUnknownProxy,
 } from './http/headers.ts';
-import { encodeJson } from './http/json.ts';
+import { encodeJson } from './http/representation.ts';
 import { decorateDisconnectSignal, type Shutdown } from './http/server/connections.ts';
 import { createServer, serveHealth } from './http/server/server.ts';
 import { createClientErrorHandler, type Unreadable } from './http/server/unreadable-requests.ts';

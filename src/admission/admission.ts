@@ -169,7 +169,7 @@ export function admitBodies(app: FastifyInstance): void {
     done(null, payload);
     // Without a reader, it is not kept: that of a GET, or what was answered at once.
     if (payload.listenerCount('data') === 0) return;
-    const place = places.take(new RequestCaller(request).sender, 0, () => {
+    const place = places.take(senderOf(request.viewer?.userId, request.ip), 0, () => {
       const refusal = Object.assign(overloaded(), { statusCode: 503 });
       reply.header('Connection', 'close');
       // Fastify is reading it, or a task waits.

@@ -8,12 +8,14 @@ import type { Config } from '../config/config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { HttpError } from '../errors.ts';
 import { rawQuery, requireHost, unsupportedEncodingOf } from '../http/headers.ts';
-import { decodeBody, isObject, readJson } from '../http/json.ts';
 import {
+  decodeBody,
+  isObject,
   memoizeHeader,
   preferredType,
   prefersHtml,
   type Representable,
+  readJson,
   sendRepresentation,
 } from '../http/representation.ts';
 import { asksForWebSocket } from '../http/server/server.ts';

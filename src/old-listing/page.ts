@@ -1,7 +1,7 @@
 // What every source yields: batches of records with their places; and the envelope of a page.
 import { z } from 'zod';
 import { OperatorError } from '../errors.ts';
-import { isDeeper } from '../http/json.ts';
+import { isDeeper } from '../http/representation.ts';
 
 /** Limit of a page, a line, or a file that is one document, after decompression. */
 export const maxPageBytes = 64 * 1024 * 1024;

@@ -9,8 +9,12 @@ import {
   rawQuery,
   readBaseUrl,
 } from '../http/headers.ts';
-import { encodeJson } from '../http/json.ts';
-import { acceptsJson, type Representable, sendRepresentation } from '../http/representation.ts';
+import {
+  acceptsJson,
+  encodeJson,
+  type Representable,
+  sendRepresentation,
+} from '../http/representation.ts';
 import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
 import { describeRecord } from './describe.ts';
 import {

@@ -11,7 +11,7 @@ import type { OperationCaller } from '../admission/admission.ts';
 import { cut } from '../errors.ts';
 import type { Engine } from '../graphql/engine.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
-import { decodeBody, InputError, readJson } from '../http/json.ts';
+import { decodeBody, InputError, readJson } from '../http/representation.ts';
 import { findInputs, type WritableField } from './describe.ts';
 import {
   dataOf,

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import { httpErrorFor } from '../database/errors.ts';
-import { encodeJson } from '../http/json.ts';
+import { encodeJson } from '../http/representation.ts';
 
 export class RestError extends Error {
   constructor(

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Answer } from '../../src/http/client.ts';
-import { encodeJson } from '../../src/http/json.ts';
+import { encodeJson } from '../../src/http/representation.ts';
 import { compareAnswers } from '../../src/legacy/compare/compare.ts';
 import type { Kind } from '../../src/legacy/compare/difference.ts';
 import { type LegacyRecord, makeRecord } from '../support/legacy/legacy-service.ts';

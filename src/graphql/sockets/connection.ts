@@ -6,7 +6,7 @@ import type { GraphQLParams } from 'graphql-yoga';
 import type { WebSocket } from 'ws';
 import type { Place } from '../../admission/admission.ts';
 import type { HttpError } from '../../errors.ts';
-import { isObject, readJson } from '../../http/json.ts';
+import { isObject, readJson } from '../../http/representation.ts';
 import { expired, LiveStream } from '../live/live-stream.ts';
 import type { EncodedAnswer } from '../run.ts';
 import { readParameters } from './parameters.ts';

@@ -1,7 +1,7 @@
 // The payload of `connection_init`: headers that pages cannot add to a handshake.
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
-import { isObject } from '../../http/json.ts';
+import { isObject } from '../../http/representation.ts';
 
 const maxLength = 8_192;
 /** A character that no header can have makes the value an invalid one. */

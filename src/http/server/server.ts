@@ -20,7 +20,7 @@ import {
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { hasBody } from '../headers.ts';
-import { encodeJson } from '../json.ts';
+import { encodeJson } from '../representation.ts';
 import { readBehind, watchDescriptors } from './connections.ts';
 import { afterPipelined } from './unreadable-requests.ts';
 

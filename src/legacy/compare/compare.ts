@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { cut, messageOf } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
-import { encodeJson, isDeeper } from '../../http/json.ts';
+import { encodeJson, isDeeper } from '../../http/representation.ts';
 import { parseJson, readProperty } from '../../old-listing/page.ts';
 import { simplifyOrdering } from '../../outfits/ordering.ts';
 import { type Bases, DocumentComparison, showBoth } from './compare-documents.ts';

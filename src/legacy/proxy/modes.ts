@@ -14,7 +14,7 @@ import {
   safeMethods,
   securityHeaders,
 } from '../../http/headers.ts';
-import { encodeJson } from '../../http/json.ts';
+import { encodeJson } from '../../http/representation.ts';
 import { disconnectSignalOf, type Shutdown } from '../../http/server/connections.ts';
 import { sanitizeName } from '../../observability/clients.ts';
 import type { Metrics } from '../../observability/metrics.ts';

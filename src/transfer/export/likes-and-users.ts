@@ -1,7 +1,7 @@
 // export --likes and --users: the rows beside the outfits, as import --likes and --users read them.
 // In SQL: pages of ten thousand rows, behind keys of two columns.
 import type { ReadRows } from '../../database/read.ts';
-import { encodeJson } from '../../http/json.ts';
+import { encodeJson } from '../../http/representation.ts';
 
 const pageSize = 10_000;
 

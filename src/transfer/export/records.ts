@@ -11,7 +11,7 @@ import {
 import { type Context, ContextFactory } from '../../graphql/context.ts';
 import { compileQuery } from '../../graphql/plugins/compiled-queries.ts';
 import { schema } from '../../graphql/schema.ts';
-import { encodeJson } from '../../http/json.ts';
+import { encodeJson } from '../../http/representation.ts';
 
 type Range = NonNullable<ExportOutfitsQuery['range']>;
 type ExportedRecord = Range['edges'][number]['node'];
