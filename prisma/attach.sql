@@ -9,160 +9,63 @@ CREATE TABLE IF NOT EXISTS attachment (is_only boolean PRIMARY KEY DEFAULT true 
 CREATE TABLE IF NOT EXISTS attached_changes (
   xid xid8 NOT NULL DEFAULT pg_current_xact_id(), users bigint[], outfits bigint[], liked bigint[], likers bigint[], is_last boolean NOT NULL DEFAULT false);
 CREATE INDEX IF NOT EXISTS attached_changes_xid_idx ON attached_changes (xid);
--- What cannot be represented here. user_id is the user that an outfit or a like needs, else 0.
+-- What cannot be represented here, and without a problem a like whose outfit or user is not here. user_id is the user that an
+-- outfit or a like needs, else 0.
 CREATE TABLE IF NOT EXISTS attached_problems (
-  kind text, id bigint, user_id bigint, problem text NOT NULL, since timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (kind, id, user_id));
+  kind text, id bigint, user_id bigint, problem text, since timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (kind, id, user_id));
 -- The number of likes in the old service that is part of the number here, where likes are a number there.
 CREATE TABLE IF NOT EXISTS attached_likes (outfit_id integer PRIMARY KEY, likes bigint NOT NULL);
-
--- Where statement triggers do not fire: in logical replication, and with session_replication_role = replica.
--- Arguments: the kind, and the columns that have the id and, for a like, the user's.
-CREATE OR REPLACE FUNCTION attached_note_row() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-BEGIN
-  {find_schema}
-  INSERT INTO attached_changes (users, outfits, liked, likers)
-  SELECT CASE TG_ARGV[0] WHEN 'users' THEN ids END, CASE TG_ARGV[0] WHEN 'outfits' THEN ids END,
-    CASE TG_ARGV[0] WHEN 'likes' THEN ids END, CASE TG_ARGV[0] WHEN 'likes' THEN user_ids END
-  FROM (SELECT to_jsonb(OLD) UNION SELECT to_jsonb(NEW)) AS images (image),
-    LATERAL (SELECT ARRAY[(image ->> TG_ARGV[1])::bigint] AS ids, ARRAY[(image ->> TG_ARGV[2])::bigint] AS user_ids) AS named
-  WHERE image ->> TG_ARGV[1] IS NOT NULL;
-  RETURN NULL;
-END $$;
-
--- All ids that are here: TRUNCATE names none.
-CREATE OR REPLACE FUNCTION attached_note_all() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-BEGIN
-  {find_schema}
-  INSERT INTO attached_changes (users, outfits, liked, likers) VALUES (
-    CASE TG_ARGV[0] WHEN 'users' THEN ARRAY(SELECT id FROM users) END,
-    CASE TG_ARGV[0] WHEN 'outfits' THEN ARRAY(SELECT id FROM outfits) END,
-    CASE TG_ARGV[0] WHEN 'likes' THEN ARRAY(SELECT outfit_id FROM outfit_likes ORDER BY outfit_id, user_id) END,
-    CASE TG_ARGV[0] WHEN 'likes' THEN ARRAY(SELECT user_id FROM outfit_likes ORDER BY outfit_id, user_id) END);
-  RETURN NULL;
-END $$;
 
 -- In each of these functions rows here are locked before the old tables are read: who has waited reads what is committed.
 -- The order of locks: users, outfits in the order of ids, and then the number and the likes of these outfits. An outfit that
 -- goes is locked like the others, and all FOR UPDATE: a like, which holds KEY SHARE, would wait for a number with it.
 -- Where all rows are new, or all differ, one statement is enough. Others are gone, wrong, or as they were.
--- Returns the users that the old tables do not have.
-CREATE OR REPLACE FUNCTION attached_save_users(given bigint[]) RETURNS integer[]
+-- Gone are those that the old tables do not have. A column of the old tables may have the name of a variable.
+-- EACH of users and outfits
+CREATE OR REPLACE FUNCTION attached_save_{kind}(given bigint[], OUT arrived integer[], OUT gone integer[])
 LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
   number integer := cardinality(given);
   here integer;
   edited integer := 0;
-  arrived integer[];
-  gone integer[];
 BEGIN
-  PERFORM FROM users WHERE id = ANY (given) ORDER BY id FOR NO KEY UPDATE;
+  PERFORM FROM {kind} WHERE id = ANY (given) ORDER BY id FOR {lock};
   GET DIAGNOSTICS here = ROW_COUNT;
   IF here < number THEN
     WITH solved AS (
-      DELETE FROM attached_problems WHERE kind = 'users' AND id = ANY (given)
+      DELETE FROM attached_problems WHERE kind = '{kind}' AND id = ANY (given)
     ), added AS (
-      INSERT INTO users (id, {user_columns}) SELECT id, {user_columns} FROM ({users}) s WHERE id = ANY (given) AND problem IS NULL
+      INSERT INTO {kind} (id, {columns}) SELECT id, {columns} FROM ({rows}) s WHERE id = ANY (given) AND problem IS NULL
       ORDER BY id ON CONFLICT DO NOTHING RETURNING id
     )
     SELECT array_agg(id) INTO arrived FROM added;
     number := number - coalesce(cardinality(arrived), 0);
     IF here < number THEN
       -- Another transaction may have inserted them meanwhile.
-      PERFORM FROM users WHERE id = ANY (given) ORDER BY id FOR NO KEY UPDATE;
+      PERFORM FROM {kind} WHERE id = ANY (given) ORDER BY id FOR {lock};
     END IF;
   END IF;
   IF number > 0 THEN
     WITH solved AS (
-      DELETE FROM attached_problems WHERE kind = 'users' AND id = ANY (given)
+      DELETE FROM attached_problems WHERE kind = '{kind}' AND id = ANY (given)
     )
-    UPDATE users u SET ({user_columns}) = ROW({user_new}) FROM ({users}) s
-    WHERE s.id = ANY (given) AND u.id = s.id AND problem IS NULL AND ({user_old}) IS DISTINCT FROM ({user_new});
+    UPDATE {kind} h SET ({columns}) = ROW({new}) FROM ({rows}) s
+    WHERE s.id = ANY (given) AND h.id = s.id AND problem IS NULL AND ({old}) IS DISTINCT FROM ({new});
     GET DIAGNOSTICS edited = ROW_COUNT;
   END IF;
   IF edited < number THEN
-    INSERT INTO attached_problems SELECT 'users', id, 0, problem FROM ({users}) s WHERE id = ANY (given) AND problem IS NOT NULL ON CONFLICT DO NOTHING;
-    SELECT array_agg(id) INTO gone FROM (SELECT id FROM users WHERE id = ANY (given) EXCEPT SELECT id FROM ({users}) s WHERE id = ANY (given)) g;
-  END IF;
-  IF arrived IS NOT NULL THEN
-    -- What has waited for these users.
-    PERFORM attached_save_outfits(array_agg(id)) FROM attached_problems WHERE kind = 'outfits' AND user_id = ANY (arrived) HAVING count(*) > 0;
-    PERFORM attached_save_likes(array_agg(id), array_agg(user_id)) FROM attached_problems WHERE kind = 'likes' AND user_id = ANY (arrived) HAVING count(*) > 0;
-  END IF;
-  RETURN gone;
-END $$;
-
-CREATE OR REPLACE FUNCTION attached_save_outfits(given bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-  number integer := cardinality(given);
-  here integer;
-  edited integer := 0;
-  arrived integer[];
-  gone integer[];
-BEGIN
-  PERFORM FROM outfits WHERE id = ANY (given) ORDER BY id FOR UPDATE;
-  GET DIAGNOSTICS here = ROW_COUNT;
-  IF here < number THEN
-    WITH solved AS (
-      DELETE FROM attached_problems WHERE kind = 'outfits' AND id = ANY (given)
-    ), added AS (
-      INSERT INTO outfits (id, {outfit_columns}) SELECT id, {outfit_columns} FROM ({outfits}) s WHERE id = ANY (given) AND problem IS NULL
-      ORDER BY id ON CONFLICT DO NOTHING RETURNING id
-    )
-    SELECT array_agg(id) INTO arrived FROM added;
-    number := number - coalesce(cardinality(arrived), 0);
-    IF here < number THEN
-      -- Another transaction may have inserted them meanwhile.
-      PERFORM FROM outfits WHERE id = ANY (given) ORDER BY id FOR UPDATE;
-    END IF;
-  END IF;
-  IF number > 0 THEN
-    WITH solved AS (
-      DELETE FROM attached_problems WHERE kind = 'outfits' AND id = ANY (given)
-    )
-    UPDATE outfits o SET ({outfit_columns}) = ROW({outfit_new}) FROM ({outfits}) s
-    WHERE s.id = ANY (given) AND o.id = s.id AND problem IS NULL AND ({outfit_old}) IS DISTINCT FROM ({outfit_new});
-    GET DIAGNOSTICS edited = ROW_COUNT;
-  END IF;
-  IF edited < number THEN
-    INSERT INTO attached_problems SELECT 'outfits', id, coalesce(needed_user_id, 0), problem FROM ({outfits}) s WHERE id = ANY (given) AND problem IS NOT NULL ON CONFLICT DO NOTHING;
-    SELECT array_agg(id) INTO gone FROM (SELECT id FROM outfits WHERE id = ANY (given) EXCEPT SELECT id FROM ({outfits}) s WHERE id = ANY (given)) g;
-    IF gone IS NOT NULL THEN
-      -- Not left to foreign keys and triggers, which do not fire in logical replication.
-      DELETE FROM outfit_like_counts WHERE id = ANY (gone);
-      DELETE FROM outfit_likes WHERE outfit_id = ANY (gone);
-      DELETE FROM attached_likes WHERE outfit_id = ANY (gone);
-      DELETE FROM outfits WHERE id = ANY (gone);
-    END IF;
-  END IF;
-  IF current_setting('session_replication_role') = 'replica' THEN
-    INSERT INTO outfit_like_counts SELECT id, private, user_id, 0 FROM outfits WHERE id = ANY (arrived) ORDER BY id ON CONFLICT DO NOTHING;
-    UPDATE outfit_like_counts c SET private = o.private, user_id = o.user_id
-    FROM outfits o WHERE o.id = ANY (given) AND c.id = o.id AND (c.private, c.user_id) <> (o.private, o.user_id);
-  END IF;
-  IF {has_number} THEN
-    PERFORM FROM outfit_like_counts WHERE id = ANY (given) ORDER BY id FOR NO KEY UPDATE;
-    -- At first, as after an import: what is here counts the likes there already, but those that were given here.
-    WITH now AS (
-      SELECT s.id::integer, s.likes, s.likes - coalesce(a.likes, n.likes - (SELECT count(*) FROM outfit_likes WHERE outfit_id = n.id AND NOT imported)) AS step
-      FROM ({outfits}) s LEFT JOIN attached_likes a ON a.outfit_id = s.id LEFT JOIN outfit_like_counts n ON n.id = s.id
-      WHERE s.id = ANY (given) AND problem IS NULL AND s.likes IS DISTINCT FROM a.likes
-    ), kept AS (
-      INSERT INTO attached_likes SELECT id, likes FROM now ORDER BY id ON CONFLICT (outfit_id) DO UPDATE SET likes = excluded.likes
-    )
-    UPDATE outfit_like_counts c SET likes = least(greatest(c.likes + step, 0), 2147483647) FROM now WHERE c.id = now.id AND step <> 0;
-  END IF;
-  IF arrived IS NOT NULL THEN
-    PERFORM attached_save_likes(array_agg(outfit_id), array_agg(user_id)) FROM ({likes}) s WHERE outfit_id = ANY (arrived) HAVING count(*) > 0;
+    INSERT INTO attached_problems SELECT '{kind}', id, coalesce(needed_user_id, 0), problem FROM ({rows}) s WHERE id = ANY (given) AND problem IS NOT NULL ON CONFLICT DO NOTHING;
+    SELECT array_agg(id) INTO gone FROM (SELECT id FROM {kind} WHERE id = ANY (given) EXCEPT SELECT id FROM ({rows}) s WHERE id = ANY (given)) g;
   END IF;
 END $$;
+-- END
 
 CREATE OR REPLACE FUNCTION attached_save_likes(outfit_ids bigint[], liker_ids bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
-  problems attached_problems[];
+  waiting attached_problems[];
 BEGIN
   PERFORM FROM outfits WHERE id = ANY (outfit_ids) ORDER BY id FOR KEY SHARE;
   PERFORM FROM outfit_like_counts WHERE id = ANY (outfit_ids) ORDER BY id FOR NO KEY UPDATE;
@@ -184,14 +87,13 @@ BEGIN
   WITH given AS MATERIALIZED (
     SELECT DISTINCT outfit_id, user_id FROM unnest(outfit_ids, liker_ids) AS g (outfit_id, user_id)
   ), found AS MATERIALIZED (
-    SELECT g.*, created, CASE WHEN (SELECT o.id FROM outfits o WHERE o.id = g.outfit_id) IS NULL THEN 'its outfit is not here'
-      WHEN (SELECT u.id FROM users u WHERE u.id = g.user_id) IS NULL THEN 'its user is not here' END AS problem
+    SELECT g.*, created, (SELECT o.id FROM outfits o WHERE o.id = g.outfit_id) IS NULL OR (SELECT u.id FROM users u WHERE u.id = g.user_id) IS NULL AS waits
     FROM given g JOIN ({likes}) s ON s.outfit_id = g.outfit_id AND s.user_id = g.user_id
   ), solved AS (
     DELETE FROM attached_problems p USING given g WHERE kind = 'likes' AND p.id = g.outfit_id AND p.user_id = g.user_id
   ), added AS (
     INSERT INTO outfit_likes (outfit_id, user_id, imported, created)
-    SELECT outfit_id, user_id, true, created FROM found WHERE problem IS NULL ORDER BY 1, 2
+    SELECT outfit_id, user_id, true, created FROM found WHERE NOT waits ORDER BY 1, 2
     ON CONFLICT DO NOTHING RETURNING outfit_id, 1 AS step
   ), removed AS (
     DELETE FROM outfit_likes l USING given g WHERE l.outfit_id = g.outfit_id AND l.user_id = g.user_id
@@ -202,9 +104,9 @@ BEGIN
     FROM (SELECT outfit_id, sum(step)::integer AS step FROM (TABLE added UNION ALL TABLE removed) AS steps GROUP BY 1) AS s
     WHERE c.id = s.outfit_id AND s.step <> 0 AND NOT {has_number}
   )
-  SELECT array_agg(('likes', outfit_id, user_id, problem, now())::attached_problems) INTO problems FROM found WHERE problem IS NOT NULL;
-  IF problems IS NOT NULL THEN
-    INSERT INTO attached_problems SELECT * FROM unnest(problems) ON CONFLICT DO NOTHING;
+  SELECT array_agg(('likes', outfit_id, user_id, NULL, now())::attached_problems) INTO waiting FROM found WHERE waits;
+  IF waiting IS NOT NULL THEN
+    INSERT INTO attached_problems SELECT * FROM unnest(waiting) ON CONFLICT DO NOTHING;
   END IF;
 END $$;
 
@@ -232,24 +134,59 @@ END $$;
 -- the marker. An assignment costs less than PERFORM.
 CREATE OR REPLACE FUNCTION attached_save(given_users bigint[], given_outfits bigint[], liked bigint[], likers bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
+  arrived integer[];
   gone integer[];
+  gone_users integer[];
   nothing text := set_config('outfit_gateway.attached', pg_current_xact_id()::text, true);
 BEGIN
   IF given_users IS NOT NULL THEN
-    gone := attached_save_users(given_users);
-  END IF;
-  IF given_outfits IS NOT NULL AND liked IS NOT NULL THEN
-    PERFORM FROM outfits WHERE id = ANY (given_outfits || liked) ORDER BY id FOR UPDATE;
+    SELECT * INTO arrived, gone_users FROM attached_save_users(given_users);
+    IF arrived IS NOT NULL THEN
+      -- What has waited for these users.
+      SELECT given_outfits || array_agg(id) FILTER (WHERE kind = 'outfits'), liked || array_agg(id) FILTER (WHERE kind = 'likes'), likers || array_agg(user_id) FILTER (WHERE kind = 'likes')
+      INTO given_outfits, liked, likers FROM attached_problems WHERE user_id = ANY (arrived);
+    END IF;
   END IF;
   IF given_outfits IS NOT NULL THEN
-    nothing := attached_save_outfits(given_outfits);
+    IF liked IS NOT NULL THEN
+      PERFORM FROM outfits WHERE id = ANY (given_outfits || liked) ORDER BY id FOR UPDATE;
+    END IF;
+    SELECT * INTO arrived, gone FROM attached_save_outfits(given_outfits);
+    IF gone IS NOT NULL THEN
+      -- Not left to foreign keys and triggers, which do not fire in logical replication.
+      DELETE FROM outfit_like_counts WHERE id = ANY (gone);
+      DELETE FROM outfit_likes WHERE outfit_id = ANY (gone);
+      DELETE FROM attached_likes WHERE outfit_id = ANY (gone);
+      DELETE FROM outfits WHERE id = ANY (gone);
+    END IF;
+    IF current_setting('session_replication_role') = 'replica' THEN
+      INSERT INTO outfit_like_counts SELECT id, private, user_id, 0 FROM outfits WHERE id = ANY (arrived) ORDER BY id ON CONFLICT DO NOTHING;
+      UPDATE outfit_like_counts c SET private = o.private, user_id = o.user_id
+      FROM outfits o WHERE o.id = ANY (given_outfits) AND c.id = o.id AND (c.private, c.user_id) <> (o.private, o.user_id);
+    END IF;
+    IF {has_number} THEN
+      PERFORM FROM outfit_like_counts WHERE id = ANY (given_outfits) ORDER BY id FOR NO KEY UPDATE;
+      -- At first, as after an import: what is here counts the likes there already, but those that were given here.
+      WITH now AS (
+        SELECT s.id::integer, s.likes, s.likes - coalesce(a.likes, n.likes - (SELECT count(*) FROM outfit_likes WHERE outfit_id = n.id AND NOT imported)) AS step
+        FROM ({outfits}) s LEFT JOIN attached_likes a ON a.outfit_id = s.id LEFT JOIN outfit_like_counts n ON n.id = s.id
+        WHERE s.id = ANY (given_outfits) AND problem IS NULL AND s.likes IS DISTINCT FROM a.likes
+      ), kept AS (
+        INSERT INTO attached_likes SELECT id, likes FROM now ORDER BY id ON CONFLICT (outfit_id) DO UPDATE SET likes = excluded.likes
+      )
+      UPDATE outfit_like_counts c SET likes = least(greatest(c.likes + step, 0), 2147483647) FROM now WHERE c.id = now.id AND step <> 0;
+    END IF;
+    IF arrived IS NOT NULL THEN
+      SELECT liked || array_agg(outfit_id), likers || array_agg(user_id) INTO liked, likers FROM ({likes}) s WHERE outfit_id = ANY (arrived);
+    END IF;
   END IF;
   IF liked IS NOT NULL THEN
     nothing := attached_save_likes(liked, likers);
   END IF;
-  IF gone IS NOT NULL THEN
-    nothing := attached_remove_users(gone);
+  IF gone_users IS NOT NULL THEN
+    nothing := attached_remove_users(gone_users);
   END IF;
   nothing := set_config('outfit_gateway.attached', '', true);
 END $$;

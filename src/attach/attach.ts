@@ -68,7 +68,7 @@ export async function installScripts(
 }
 
 const revokeExecute = `DO $do$ DECLARE one regprocedure; BEGIN
-  FOR one IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'attached\\_%' LOOP
+  FOR one IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'attached\\_%' LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', one);
   END LOOP;
 END $do$;`;
@@ -132,7 +132,7 @@ export async function attach(
   options: AttachOptions,
 ): Promise<Comparison> {
   const statements = await makeStatements(pool, mapping);
-  await refuseLargeIds(pool, statements);
+  await refuseWrongIds(pool, statements);
   if (!options.prune) await refuseRemoval(pool, statements);
   const [here = '', ...there] = await installScripts(pool, mapping, statements);
   const stored = await attachedMapping(pool);
@@ -145,19 +145,23 @@ export async function attach(
   }
   await copy(pool, mapping, statements, options);
   await pool.query(`ANALYZE ${guardedTables}, outfit_like_counts, outfit_texts`);
-  await retryDeadlocks(pool, (client) => client.query(retryProblems(2_147_483_647)));
   return mend(pool, mapping, statements, options);
 }
 
-async function refuseLargeIds(pool: pg.Pool, { rows }: Statements): Promise<void> {
+async function refuseWrongIds(pool: pg.Pool, { rows }: Statements): Promise<void> {
   for (const kind of ['users', 'outfits'] as const) {
-    const { rows: found } = await pool.query<{ id: string | null }>(
-      `SELECT max(id)::text AS id FROM (${rows[kind]}) s`,
+    const { rows: found } = await pool.query<{ id: string | null; twice: string | null }>(
+      `SELECT max(id)::text AS id, (SELECT id::text FROM (${rows[kind]}) t GROUP BY id HAVING count(*) > 1 LIMIT 1) AS twice FROM (${rows[kind]}) s`,
     );
-    const highest = Number(found[0]?.id ?? 0);
-    if (highest > 2_147_483_647) {
+    const { id, twice } = found[0] ?? {};
+    if (twice) {
       throw new OperatorError(
-        `The old ${kind} have the id ${highest}, which is beyond 31 bits: they cannot be attached.`,
+        `The SELECT of ${kind} in the mapping gives more than one row for the id ${twice}.`,
+      );
+    }
+    if (Number(id) > 2_147_483_647) {
+      throw new OperatorError(
+        `The old ${kind} have the id ${id}, which is beyond 31 bits: they cannot be attached.`,
       );
     }
   }
@@ -229,7 +233,10 @@ async function copy(
   }
 }
 
-/** Carries rows over while their source is locked until COMMIT: what is deleted meanwhile does not come back. */
+/**
+ * Carries rows over while their source is locked until COMMIT: what is deleted meanwhile does not come back. A row that a
+ * writer holds is left to its COMMIT.
+ */
 function saveRows(
   pool: pg.Pool,
   mapping: Mapping,
@@ -237,16 +244,18 @@ function saveRows(
   ids: readonly number[],
 ) {
   const [[table = '', id = ''] = []] = Object.entries(mapping[kind].changes);
-  const column = pg.escapeIdentifier(id);
+  const column = `t.${pg.escapeIdentifier(id)}`;
   return retryDeadlocks(pool, async (client) => {
     // What a crash takes back is copied again.
     await client.query('SET LOCAL synchronous_commit = off');
     const { rows } = await client.query<{ id: number }>(
-      `SELECT ${column}::float8 AS id FROM ${table} WHERE ${column} = ANY ($1::bigint[]) FOR SHARE SKIP LOCKED`,
+      `WITH locked AS MATERIALIZED (SELECT ${column} AS id FROM ${table} t WHERE ${column} = ANY ($1::bigint[]) FOR SHARE SKIP LOCKED)
+       SELECT id::float8 AS id FROM locked UNION ALL
+       SELECT g.id FROM unnest($1::bigint[]) AS g (id) WHERE NOT EXISTS (SELECT FROM ${table} t WHERE ${column} = g.id)`,
       [ids],
     );
     const given = kind === 'users' ? '$1::bigint[], NULL' : 'NULL, $1::bigint[]';
-    await client.query(`SELECT attached_save(${given}, NULL, NULL)`, [rows.map((row) => row.id)]);
+    await client.query(`SELECT attached_try(${given}, NULL, NULL)`, [rows.map((row) => row.id)]);
   });
 }
 
@@ -259,6 +268,7 @@ async function mend(
 ): Promise<Comparison> {
   for (let round = 1; ; round++) {
     signal.throwIfAborted();
+    await retryDeadlocks(pool, (client) => client.query(retryProblems(2_147_483_647)));
     const comparison = await compare(pool, statements);
     const { differences } = comparison;
     if (differences.length === 0 || round === maxRounds) return comparison;
@@ -281,21 +291,11 @@ async function mendRows(
 ): Promise<void> {
   const ids = wrong.map(({ id }) => id);
   if (kind === 'users' || kind === 'outfits') {
-    await saveRows(
-      pool,
-      mapping,
-      kind,
-      ids.filter((_id, nth) => wrong[nth]?.found !== 'only here'),
-    );
-    const gone = ids.filter((_id, nth) => wrong[nth]?.found === 'only here');
-    const given = kind === 'users' ? '$1::bigint[], NULL' : 'NULL, $1::bigint[]';
-    await retryDeadlocks(pool, (client) =>
-      client.query(`SELECT attached_save(${given}, NULL, NULL)`, [gone]),
-    );
+    await saveRows(pool, mapping, kind, ids);
   } else if (kind === 'likes') {
     const users = wrong.map(({ userId }) => userId);
     await retryDeadlocks(pool, (client) =>
-      client.query('SELECT attached_save(NULL, NULL, $1::bigint[], $2::bigint[])', [ids, users]),
+      client.query('SELECT attached_try(NULL, NULL, $1::bigint[], $2::bigint[])', [ids, users]),
     );
   } else {
     await retryDeadlocks(pool, async (client) => {
@@ -324,14 +324,14 @@ export async function detach(pool: pg.Pool): Promise<boolean> {
 async function dropNotes(pool: pg.Pool): Promise<void> {
   const { rows } = await pool.query<{ name: string }>(
     `SELECT DISTINCT oid::regprocedure::text AS name FROM pg_proc
-     WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'attached_note_%'`,
+     WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'attached_note_%'`,
   );
   for (const { name } of rows)
     await runScript(pool, `DROP FUNCTION ${name} CASCADE`, 'An old table');
 }
 
 const detachHere = `DO $do$ DECLARE one regprocedure; BEGIN
-  FOR one IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'attached_%' LOOP
+  FOR one IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'attached_%' LOOP
     EXECUTE format('DROP FUNCTION %s CASCADE', one);
   END LOOP;
   DROP TABLE attachment, attached_changes, attached_problems, attached_likes;

@@ -15,7 +15,7 @@ export async function attachedMapping(pool: Pick<pg.Pool, 'query'>): Promise<Map
 
 /** Tries again what could not be carried over: of two transactions at the same time, neither may have seen what it needed. */
 export const retryProblems = (most: number) => `
-  SELECT attached_save(array_agg(id) FILTER (WHERE kind = 'users'), array_agg(id) FILTER (WHERE kind = 'outfits'),
+  SELECT attached_try(array_agg(id) FILTER (WHERE kind = 'users'), array_agg(id) FILTER (WHERE kind = 'outfits'),
     array_agg(id) FILTER (WHERE kind = 'likes'), array_agg(user_id) FILTER (WHERE kind = 'likes'))
   FROM (SELECT * FROM attached_problems WHERE id <> 0 AND NOT current_setting('transaction_read_only')::boolean ORDER BY random() LIMIT ${most}) p`;
 const retriedAtOnce = 1_000;
@@ -89,7 +89,9 @@ export class Attachment {
     this.lag = (await readSubscriptions(this.pool, this.#mapping)).lag;
     if (this.#looks++ % triggerLooks !== 0) return;
     await this.pool.query(retryProblems(retriedAtOnce));
-    const { rows } = await this.pool.query('SELECT count(*)::int AS number FROM attached_problems');
+    const { rows } = await this.pool.query(
+      'SELECT count(problem)::int AS number FROM attached_problems',
+    );
     const triggers = await checkTriggers(this.pool, this.#mapping);
     const problems = rows[0].number + triggers.length;
     if (problems > this.#problems) {

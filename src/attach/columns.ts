@@ -109,10 +109,10 @@ export function carriedRows(
     problems.push(
       "WHEN (SELECT u.id FROM users u WHERE u.id = s.user_id) IS NULL THEN 'its user is not here'",
     );
-    list.push('s.user_id AS needed_user_id');
     if (types.has(numberOfLikes)) list.push('coalesce(s.likes, 0)::bigint AS likes');
     else list.push('NULL::bigint AS likes');
   }
+  list.push(`${kind === 'outfits' ? 's.user_id' : 0} AS needed_user_id`);
   list.push(`CASE ${problems.join(' ')} END AS problem`);
   return `SELECT ${list.join(', ')} FROM (${select}\n) s`;
 }

@@ -49,10 +49,14 @@ export async function compare(pool: pg.Pool, statements: Statements): Promise<Co
 export async function readProblems(client: Pick<pg.Pool, 'query'>): Promise<Problem[]> {
   const { rows } = await client.query<Problem>(
     `SELECT kind, problem, count(*)::int AS rows, (array_agg(id::float8 ORDER BY id))[1:3] AS first
-     FROM attached_problems GROUP BY 1, 2 ORDER BY 1, 2`,
+     FROM attached_problems WHERE problem IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2`,
   );
   return rows;
 }
+
+/** What is named as a problem is no difference, too. */
+const isNoProblem = (kind: Kind, id: string, more: string) =>
+  `NOT EXISTS (SELECT FROM attached_problems p WHERE kind = '${kind}' AND p.id = ${id} AND problem IS NOT NULL ${more})`;
 
 function findDifferences({ rows, hasNumber, hasLikes }: Statements): string[] {
   const ofTable = (kind: 'outfits' | 'users', there: string, more = '') => {
@@ -64,7 +68,7 @@ function findDifferences({ rows, hasNumber, hasLikes }: Statements): string[] {
     return `SELECT '${kind}' AS kind, coalesce(s.id, h.id)::float8 AS id, 0 AS "userId", ${found('id')},
         CASE WHEN s.id = h.id THEN array_remove(ARRAY[${differing.join(', ')}]::text[], NULL) ELSE '{}' END AS columns
       FROM (${there}) s FULL JOIN ${kind} h ON h.id = s.id
-      WHERE s.problem IS NULL AND (s.id IS NULL OR h.id IS NULL OR (${list('h')}) IS DISTINCT FROM (${list('s')})${more})
+      WHERE s.problem IS NULL AND (s.id IS NULL OR h.id IS NULL OR (${list('h')}) IS DISTINCT FROM (${list('s')})${more}) AND ${isNoProblem(kind, 'coalesce(s.id, h.id)', '')}
       LIMIT ${maxDifferences}`;
   };
   const found = (key: string) =>
@@ -81,7 +85,8 @@ function findDifferences({ rows, hasNumber, hasLikes }: Statements): string[] {
        SELECT * FROM (${rows.likes}) l
        WHERE EXISTS (SELECT FROM outfits o WHERE o.id = l.outfit_id) AND EXISTS (SELECT FROM users u WHERE u.id = l.user_id)
      ) s FULL JOIN outfit_likes h ON h.outfit_id = s.outfit_id AND h.user_id = s.user_id
-     WHERE ${hasLikes} AND (s.outfit_id IS NULL OR h.outfit_id IS NULL) LIMIT ${maxDifferences}`,
+     WHERE ${hasLikes} AND (s.outfit_id IS NULL OR h.outfit_id IS NULL)
+       AND ${isNoProblem('likes', 'coalesce(s.outfit_id, h.outfit_id)', 'AND p.user_id = coalesce(s.user_id, h.user_id)')} LIMIT ${maxDifferences}`,
     `SELECT 'numbers' AS kind, c.id::float8 AS id, 0 AS "userId", 'different' AS found, '{likes}'::text[] AS columns
      FROM outfit_like_counts c LEFT JOIN (SELECT outfit_id, count(*) AS number FROM outfit_likes GROUP BY 1) r ON r.outfit_id = c.id
      WHERE NOT ${hasNumber} AND c.likes <> coalesce(r.number, 0) LIMIT ${maxDifferences}`,

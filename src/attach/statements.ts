@@ -113,23 +113,25 @@ export function watchedTables(mapping: Mapping): WatchedTable[] {
   return [...tables].map(([name, notes]) => ({ name, notes }));
 }
 
+/** SQL of the mapping is put in last, as it may have braces. */
 function fill(rows: Statements['rows'], hasNumber: boolean): string {
-  const parts: Record<string, string> = { ...rows, has_number: String(hasNumber) };
-  for (const [kind, singular, alias] of [
-    ['users', 'user', 'u'],
-    ['outfits', 'outfit', 'o'],
-  ] as const) {
+  const template = readFileSync(new URL('prisma/attach.sql', packageFolder), 'utf8');
+  const put = (text: string, parts: Readonly<Record<string, string>>) =>
+    text.replace(/\{(\w+)\}/g, (whole, name: string) => parts[name] ?? whole);
+  const ofKind = (part: string, kind: 'outfits' | 'users') => {
     const list = (prefix: string) =>
       writtenColumns(kind)
         .map((name) => `${prefix}${name}`)
         .join(', ');
-    parts[`${singular}_columns`] = list('');
-    parts[`${singular}_new`] = list('s.');
-    parts[`${singular}_old`] = list(`${alias}.`);
-  }
-  parts['find_schema'] = findSchema;
-  const template = readFileSync(new URL('prisma/attach.sql', packageFolder), 'utf8');
-  return template.replace(/\{(\w+)\}/g, (_whole, name: string) => parts[name] ?? '');
+    const lock = kind === 'users' ? 'NO KEY UPDATE' : 'UPDATE';
+    const [columns, old, now] = [list(''), list('h.'), list('s.')];
+    return put(part, { kind, lock, columns, old, new: now, rows: `{${kind}}` });
+  };
+  const expanded = template.replace(
+    /^-- EACH of users and outfits\n(.*?)^-- END\n/ms,
+    (_whole, part: string) => ofKind(part, 'users') + ofKind(part, 'outfits'),
+  );
+  return put(expanded, { ...rows, has_number: String(hasNumber), find_schema: findSchema });
 }
 
 /**
@@ -150,6 +152,9 @@ export async function findReadColumns(
       await client.query(
         `SAVEPOINT before; CREATE VIEW attached_view AS SELECT 1 AS one FROM (${selects[note.kind]}\n) s`,
       );
+      const { rows: own } = await client.query<{ name: string }>(ownTables);
+      if (own[0])
+        refuse(note.kind, `it reads ${own[0].name} of this gateway: name tables with their schema`);
       const { rows } = await client.query<{ read: string[] }>(readColumns, [name, note.ids]);
       await client.query('ROLLBACK TO before');
       found.push({ ...note, ...rows[0] });
@@ -158,6 +163,11 @@ export async function findReadColumns(
   }
   return tables;
 }
+
+/** Tables of the gateway that the view reads: those of the old service may have the same names. */
+const ownTables = `
+  SELECT refobjid::regclass::text AS name FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+  WHERE ev_class = 'attached_view'::regclass AND refclassid = 'pg_class'::regclass AND refobjid IN ('users'::regclass, 'outfits'::regclass, 'outfit_likes'::regclass)`;
 
 /** Virtual columns have no value in what a trigger sees. */
 const readColumns = `
@@ -182,10 +192,9 @@ const findSchema = `IF to_regclass('attached_changes') IS NULL OR to_regclass('p
       WHERE tgrelid = TG_RELID AND tgname = TG_NAME) || ', pg_temp', true);
   END IF;`;
 
-/** Notes which ids a statement has changed, in one row. */
+/** Notes which ids have changed, in one row. */
 export function makeNoteFunction({ name, notes }: WatchedTable, nth: number): string {
-  const lines = (event: 'DELETE' | 'INSERT' | 'UPDATE') =>
-    notes.map((note) => readIds(note, event)).join('\n    ');
+  const lines = (event: Event) => notes.map((note) => readIds(note, event)).join('\n    ');
   const kinds = [...new Set(notes.map(({ kind }) => kind))];
   const variables = kinds.flatMap((kind) => (kind === 'likes' ? ['liked', 'likers'] : [kind]));
   return `CREATE OR REPLACE FUNCTION ${noteFunction(nth)}() RETURNS trigger
@@ -196,7 +205,11 @@ DECLARE
 BEGIN
   ${findSchema}
   BEGIN
-    IF TG_OP = 'INSERT' THEN
+    IF TG_LEVEL = 'ROW' THEN
+    ${lines('ROW')}
+    ELSIF TG_OP = 'TRUNCATE' THEN
+    ${lines('TRUNCATE')}
+    ELSIF TG_OP = 'INSERT' THEN
     ${lines('INSERT')}
     ELSIF TG_OP = 'DELETE' THEN
     ${lines('DELETE')}
@@ -215,20 +228,29 @@ BEGIN
 END $attached$;`;
 }
 
-/** Reads the ids of a kind that a statement has changed. A full join is hashed, which is right for a million rows, too. */
-function readIds({ kind, ids, read }: Note, event: 'DELETE' | 'INSERT' | 'UPDATE'): string {
-  const list = (names: readonly string[]) => names.map((id) => pg.escapeIdentifier(id)).join(', ');
+/** What a note function is called for: a statement, or a row where statement triggers do not fire. */
+type Event = 'DELETE' | 'INSERT' | 'ROW' | 'TRUNCATE' | 'UPDATE';
+
+/** Reads the ids of a kind that have changed. A full join is hashed, which is right for a million rows, too. */
+function readIds({ kind, ids, read }: Note, event: Event): string {
+  const list = (names: readonly string[], of = '') =>
+    names.map((id) => `${of}${pg.escapeIdentifier(id)}`).join(', ');
   const [into, values, names] =
     kind === 'likes'
       ? ['liked, likers', 'array_agg(id), array_agg(user_id)', 'id, user_id']
       : [kind, 'array_agg(id)', 'id'];
-  let from = `SELECT ${list(ids)} FROM ${event === 'DELETE' ? 'removed' : 'added'}`;
-  if (event === 'UPDATE' && read) {
-    from = `SELECT ${list(ids)} FROM (SELECT ${list(read)} FROM removed) o FULL JOIN (SELECT ${list(read)} FROM added) n USING (${list(ids)}) WHERE (o.* *<> n.*) IS NOT FALSE`;
-  } else if (event === 'UPDATE') {
-    from += ` UNION SELECT ${list(ids)} FROM removed`;
-  }
-  return `  SELECT ${values} INTO ${into} FROM (${from}) AS changed (${names}) WHERE id IS NOT NULL;`;
+  const changed = {
+    INSERT: `SELECT ${list(ids)} FROM added`,
+    DELETE: `SELECT ${list(ids)} FROM removed`,
+    UPDATE: read
+      ? `SELECT ${list(ids)} FROM (SELECT ${list(read)} FROM removed) o FULL JOIN (SELECT ${list(read)} FROM added) n USING (${list(ids)}) WHERE (o.* *<> n.*) IS NOT FALSE`
+      : `SELECT ${list(ids)} FROM added UNION SELECT ${list(ids)} FROM removed`,
+    ROW: `SELECT ${list(ids, 'OLD.')} UNION SELECT ${list(ids, 'NEW.')}`,
+    // It names none: all that are here.
+    TRUNCATE:
+      kind === 'likes' ? 'SELECT outfit_id, user_id FROM outfit_likes' : `SELECT id FROM ${kind}`,
+  };
+  return `  SELECT ${values} INTO ${into} FROM (${changed[event]}) AS changed (${names}) WHERE id IS NOT NULL;`;
 }
 
 /** Replication roles in which a trigger fires, as in pg_trigger.tgenabled. */
@@ -240,34 +262,19 @@ interface Trigger {
   readonly definition: string;
 }
 
-/** The triggers on the nth watched table. */
-export function triggersOf({ name, notes }: WatchedTable, nth: number): Trigger[] {
-  const events = [
-    ['INSERT', 'NEW TABLE AS added'],
-    ['UPDATE', 'NEW TABLE AS added OLD TABLE AS removed'],
-    ['DELETE', 'OLD TABLE AS removed'],
+/** The triggers on the nth watched table. Rows of replication have no statement. */
+export function triggersOf({ name }: WatchedTable, nth: number): Trigger[] {
+  const make = (event: string, mode: Mode, events: string, each: string): Trigger => ({
+    name: `attached_${event}`,
+    mode,
+    definition: `CREATE TRIGGER attached_${event} AFTER ${events} ON ${name} ${each} EXECUTE FUNCTION ${noteFunction(nth)}()`,
+  });
+  const [added, removed] = ['NEW TABLE AS added', 'OLD TABLE AS removed'];
+  return [
+    make('insert', 'O', 'INSERT', `REFERENCING ${added} FOR EACH STATEMENT`),
+    make('update', 'O', 'UPDATE', `REFERENCING ${added} ${removed} FOR EACH STATEMENT`),
+    make('delete', 'O', 'DELETE', `REFERENCING ${removed} FOR EACH STATEMENT`),
+    make('row', 'R', 'INSERT OR UPDATE OR DELETE', 'FOR EACH ROW'),
+    make('truncate', 'A', 'TRUNCATE', 'FOR EACH STATEMENT'),
   ];
-  const ofStatements = events.map(([event = '', images]): Trigger => {
-    const trigger = `attached_${event.toLowerCase()}`;
-    const definition = `CREATE TRIGGER ${trigger} AFTER ${event} ON ${name} REFERENCING ${images} FOR EACH STATEMENT EXECUTE FUNCTION ${noteFunction(nth)}()`;
-    return { name: trigger, mode: 'O', definition };
-  });
-  const others = notes.flatMap(({ kind, ids }): Trigger[] => {
-    const row = `attached_row_${kind}`;
-    const truncate = `attached_truncate_${kind}`;
-    const args = [kind, ...ids].map((arg) => pg.escapeLiteral(arg)).join(', ');
-    return [
-      {
-        name: row,
-        mode: 'R',
-        definition: `CREATE TRIGGER ${row} AFTER INSERT OR UPDATE OR DELETE ON ${name} FOR EACH ROW EXECUTE FUNCTION attached_note_row(${args})`,
-      },
-      {
-        name: truncate,
-        mode: 'A',
-        definition: `CREATE TRIGGER ${truncate} AFTER TRUNCATE ON ${name} FOR EACH STATEMENT EXECUTE FUNCTION attached_note_all('${kind}')`,
-      },
-    ];
-  });
-  return [...ofStatements, ...others];
 }

@@ -11,6 +11,7 @@ type Table = WriteMapping['tables'][string];
 const list = (names: readonly string[]) =>
   names.map((name) => pg.escapeIdentifier(name)).join(', ');
 
+/** @param outfit SQL of its row */
 function insertInto(
   name: string,
   { id, columns, insert }: Table,
@@ -55,20 +56,17 @@ export async function makeWrites(
     }
   }
   const key = pg.escapeIdentifier(firstTable.id);
-  const references = await findReferences(client, first, write);
-  const insertMore = tables
-    .slice(1)
-    .map(([name, table]) => `${insertInto(name, table, false, 'after')};`);
-  const update = tables.map(([name, table], nth) => {
-    const insert =
-      nth === 0
-        ? ''
-        : `
-    IF NOT EXISTS (SELECT FROM ${name} t WHERE t.${pg.escapeIdentifier(table.id)} = after.id) THEN
-      ${insertInto(name, table, false, 'after')};
-    END IF;`;
-    return `${updateOf(name, table, 'before', 'after')};${insert}`;
-  });
+  const references = await findReferences(client, first, key, write);
+  // Columns of the old tables may have the names of variables, but these.
+  const [before, after] = ['attached_before', 'attached_after'];
+  const others = tables.slice(1).map(
+    ([name, table]) => `
+  IF EXISTS (SELECT FROM ${name} t WHERE t.${pg.escapeIdentifier(table.id)} = ${after}.id) THEN
+    ${updateOf(name, table, before, after)};
+  ELSE
+    ${insertInto(name, table, false, after)};
+  END IF;`,
+  );
   const like = (statement: string | undefined) => (statement ? `${inLike(statement)};` : 'NULL;');
   const remove = write.delete ?? `DELETE FROM ${first} t WHERE t.${key} = o.id`;
   return `CREATE OR REPLACE FUNCTION attached_carry_now() RETURNS void
@@ -81,25 +79,26 @@ LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN
 END $attached$;
 CREATE OR REPLACE FUNCTION attached_lock_outfit(which integer) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN
-  PERFORM FROM ${first} t WHERE t.${key} = which FOR NO KEY UPDATE;
+  PERFORM FROM ${first} t WHERE t.${key} = attached_lock_outfit.which FOR NO KEY UPDATE;
   PERFORM attached_carry_now();
 END $attached$;
-CREATE OR REPLACE FUNCTION attached_write_outfit(given outfits, before outfits) RETURNS integer
+CREATE OR REPLACE FUNCTION attached_write_outfit(given outfits, ${before} outfits) RETURNS integer
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
+#variable_conflict use_column
 DECLARE
-  after outfits := given;
+  ${after} outfits := given;
 BEGIN
-  IF before.id IS NULL THEN
-    ${insertInto(first, firstTable, true, 'after')} RETURNING ${key} INTO after.id;
-    ${insertMore.join('\n    ')}
+  IF ${before}.id IS NULL THEN
+    ${insertInto(first, firstTable, true, after)} RETURNING ${key} INTO ${after}.id;
   ELSE
-    ${update.join('\n    ')}
-  END IF;
+    ${updateOf(first, firstTable, before, after)};
+  END IF;${others.join('')}
   PERFORM attached_carry_now();
-  RETURN after.id;
+  RETURN ${after}.id;
 END $attached$;
 CREATE OR REPLACE FUNCTION attached_delete_outfit(which integer) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
+#variable_conflict use_column
 DECLARE
   o record;
 BEGIN
@@ -110,13 +109,16 @@ BEGIN
 END $attached$;
 CREATE OR REPLACE FUNCTION attached_write_like(which integer, who integer, liked boolean) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
+#variable_conflict use_column
 BEGIN
-  IF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
+  IF NOT EXISTS (SELECT FROM outfits WHERE id = which) THEN
+    RETURN false;
+  ELSIF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
     RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
   END IF;
   IF ${hasNumber} THEN
     -- The number alone does not say who: the row is here, and the outfit there is what others wait for.
-    PERFORM FROM ${first} t WHERE t.${key} = which FOR NO KEY UPDATE;
+    PERFORM FROM ${first} t WHERE t.${key} = attached_write_like.which FOR NO KEY UPDATE;
     IF liked = EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) OR NOT EXISTS (SELECT FROM outfits WHERE id = which) THEN
       RETURN;
     END IF;
@@ -139,7 +141,9 @@ END $attached$;`;
 
 /** `l` of a statement is the like. */
 function inLike(statement: string): string {
-  return statement.replace(/\bl\.outfit_id\b/g, 'which').replace(/\bl\.user_id\b/g, 'who');
+  return statement
+    .replace(/\bl\.outfit_id\b/g, 'attached_write_like.which')
+    .replace(/\bl\.user_id\b/g, 'attached_write_like.who');
 }
 
 async function refuseMissingColumns(
@@ -149,41 +153,52 @@ async function refuseMissingColumns(
   isFirst: boolean,
 ): Promise<void> {
   const given = [...Object.keys(columns), ...Object.keys(insert), ...(isFirst ? [] : [id])];
-  const { rows } = await client.query<{ names: string | null }>(
-    `SELECT string_agg(attname, ', ') AS names FROM pg_attribute
-     WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attnotnull AND NOT atthasdef AND attidentity = '' AND attname <> ALL ($2::text[])`,
-    [name, given],
+  const { rows } = await client.query<{ names: string | null; hasMore: boolean }>(
+    `SELECT string_agg(attname, ', ') FILTER (WHERE attnotnull AND NOT atthasdef AND attidentity = '' AND attname <> ALL ($2::text[])) AS names,
+       relkind <> 'v' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisunique AND indpred IS NULL AND indnkeyatts = 1
+         AND indkey[0] = (SELECT attnum FROM pg_attribute WHERE attrelid = c.oid AND attname = $3)) AS "hasMore"
+     FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped GROUP BY c.oid`,
+    [name, given, id],
   );
   const names = rows[0]?.names;
-  if (names)
+  if (names) {
     throw new ConfigError(
       `The mapping writes to ${name}, whose columns ${names} must not be null: give each an expression.`,
     );
+  }
+  if (!isFirst && rows[0]?.hasMore) {
+    throw new ConfigError(
+      `The mapping writes to ${name}, which may have more than one row with the same ${id}: name a view that has one.`,
+    );
+  }
 }
 
 /** Statements of what refers to an outfit. @throws ConfigError for a table that is not named */
 async function findReferences(
   client: Queryable,
   table: string,
+  key: string,
   { references, delete: isSoft }: WriteMapping,
 ): Promise<string[]> {
   if (isSoft) return [];
-  const { rows } = await client.query<{ name: string; column: string }>(
-    `SELECT format('%I.%I', n.nspname, c.relname) AS name, format('%I', a.attname) AS "column"
-     FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-     JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
-     WHERE k.contype = 'f' AND k.confrelid = $1::regclass AND k.confdeltype IN ('a', 'r') AND k.conparentid = 0 ORDER BY 1, 2`,
-    [table],
+  const { rows } = await client.query<{ name: string; what: string | null; refers: string }>(
+    `SELECT k.conrelid::regclass::text AS name, r.value AS what, string_agg(format('t.%I = f.%I', a.attname, f.attname), ' AND ') AS refers
+     FROM pg_constraint k CROSS JOIN unnest(conkey, confkey) AS c (here, there)
+     JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = here JOIN pg_attribute f ON f.attrelid = k.confrelid AND f.attnum = there
+     LEFT JOIN json_each_text($2) r ON to_regclass(r.key) = k.conrelid
+     WHERE k.contype = 'f' AND k.confrelid = $1::regclass AND k.confdeltype IN ('a', 'r') AND k.conparentid = 0
+     GROUP BY k.oid, 1, 2 ORDER BY 1, k.oid`,
+    [table, references],
   );
-  return rows.map(({ name, column }) => {
-    const what = references[name];
+  return rows.map(({ name, what, refers }) => {
     if (!what) {
       throw new ConfigError(
         `${name} refers to outfits: the mapping must name it under write.references, as "delete" or "refuse".`,
       );
     }
+    const those = `${name} t USING ${table} f WHERE f.${key} = attached_delete_outfit.which AND ${refers}`;
     return what === 'delete'
-      ? `DELETE FROM ${name} t WHERE t.${column} = which;`
-      : `IF EXISTS (SELECT FROM ${name} t WHERE t.${column} = which) THEN RAISE foreign_key_violation USING MESSAGE = '${name.replaceAll("'", "''")} refers to the outfit'; END IF;`;
+      ? `DELETE FROM ${those};`
+      : `IF EXISTS (SELECT FROM ${those.replace(' USING ', ', ')}) THEN RAISE foreign_key_violation USING MESSAGE = '${name.replaceAll("'", "''")} refers to the outfit'; END IF;`;
   });
 }

@@ -116,8 +116,19 @@ describe('a mutation', () => {
     expect(await likes(2, true)).toMatchObject({ viewerHasLiked: true });
     expect(await check(environment)).toEqual(equal);
     expect(await likes(1, false)).toMatchObject({ viewerHasLiked: false });
-    await old.query('UPDATE shop.outfit SET private = true WHERE id = 100');
+    await old.query(
+      'UPDATE shop.outfit SET private = true WHERE id = 100; UPDATE shop.outfit SET deleted = now() WHERE id = 101',
+    );
     expect(await check(environment)).toEqual(equal);
+    const likesOf = 'SELECT count(*)::int FROM shop.likes WHERE outfit_id = 101';
+    const { rows: there } = await old.query(likesOf);
+    const sql =
+      'SET search_path = gateway; SELECT save_like(101, 19) AS first, save_like(4000, 1) AS second, delete_like(4000, 1) AS third; RESET search_path';
+    const { rows } = await old
+      .query(sql)
+      .then((all) => (all as never as pg.QueryResult[])[1] as pg.QueryResult);
+    expect(rows).toEqual([{ first: false, second: false, third: false }]);
+    expect((await old.query(likesOf)).rows).toEqual(there);
   });
 
   test('a write here is carried over once, and what the old service writes after it in the transaction, too', async () => {
@@ -143,6 +154,22 @@ describe('a mutation', () => {
     expect(await ask(4000, like)).toMatchObject({
       errors: [{ extensions: { code: 'UNAUTHENTICATED' } }],
     });
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('a deletion takes the rows along that refer to the outfit by several columns, and no others', async () => {
+    const { old, environment } = await makeOldTables();
+    await old.query(`ALTER TABLE shop.outfit ADD tenant int NOT NULL DEFAULT 7, ADD UNIQUE (tenant, id);
+      CREATE TABLE shop."Tag" (tenant int, outfit bigint, FOREIGN KEY (tenant, outfit) REFERENCES shop.outfit (tenant, id));
+      INSERT INTO shop."Tag" SELECT 7, id FROM shop.outfit WHERE id < 20`);
+    const references = { ...bothWays.write.references, '"shop"."Tag"': 'delete' };
+    const given = { ...bothWays, write: { ...bothWays.write, references } };
+    expect(await callCommand(attachCommand, [fileOf(given)], environment)).toEqual(equal);
+    await old.query('SET search_path = gateway; SELECT delete_outfit(7); RESET search_path');
+    const { rows } = await old.query(
+      'SELECT count(*)::int AS tags, bool_or(outfit = 7) AS it FROM shop."Tag"',
+    );
+    expect(rows).toEqual([{ tags: 18, it: false }]);
     expect(await check(environment)).toEqual(equal);
   });
 
@@ -173,6 +200,17 @@ describe('attach', () => {
       'a table that refers to outfits',
       (write) => ({ ...write, references: { 'shop.note': 'delete' } }),
       'shop.report refers to outfits: the mapping must name it',
+    ],
+    [
+      'one row for each outfit',
+      (write) => ({
+        ...write,
+        tables: {
+          ...write.tables,
+          'shop.comment': { id: 'outfit_id', columns: { text: 'o.title' } },
+        },
+      }),
+      'The mapping writes to shop.comment, which may have more than one row with the same outfit_id',
     ],
     [
       'an expression of another type',
