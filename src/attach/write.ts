@@ -111,9 +111,7 @@ CREATE OR REPLACE FUNCTION attached_write_like(which integer, who integer, liked
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
 #variable_conflict use_column
 BEGIN
-  IF NOT EXISTS (SELECT FROM outfits WHERE id = which) THEN
-    RETURN false;
-  ELSIF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
+  IF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
     RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
   END IF;
   IF ${hasNumber} THEN
