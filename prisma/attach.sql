@@ -9,8 +9,8 @@ CREATE TABLE IF NOT EXISTS attachment (is_only boolean PRIMARY KEY DEFAULT true 
 CREATE TABLE IF NOT EXISTS attached_changes (
   xid xid8 NOT NULL DEFAULT pg_current_xact_id(), users bigint[], outfits bigint[], liked bigint[], likers bigint[], is_last boolean NOT NULL DEFAULT false);
 CREATE INDEX IF NOT EXISTS attached_changes_xid_idx ON attached_changes (xid);
--- What cannot be represented here, and without a problem a like whose outfit or user is not here. user_id is the user that an
--- outfit or a like needs, else 0.
+-- What cannot be represented here. Without a problem, what waits: as a like whose outfit or user is not here. user_id is the
+-- user that an outfit or a like needs, else 0.
 CREATE TABLE IF NOT EXISTS attached_problems (
   kind text, id bigint, user_id bigint, problem text, since timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (kind, id, user_id));
 -- The number of likes in the old service that is part of the number here, where likes are a number there.
@@ -55,7 +55,9 @@ BEGIN
     GET DIAGNOSTICS edited = ROW_COUNT;
   END IF;
   IF edited < number THEN
-    INSERT INTO attached_problems SELECT '{kind}', id, coalesce(needed_user_id, 0), problem FROM ({rows}) s WHERE id = ANY (given) AND problem IS NOT NULL ON CONFLICT DO NOTHING;
+    -- What a row has missed may have been committed meanwhile: without a problem it is tried again.
+    INSERT INTO attached_problems SELECT '{kind}', id, coalesce(needed_user_id, 0), problem FROM ({rows}) s
+    WHERE id = ANY (given) AND (problem IS NOT NULL OR NOT EXISTS (SELECT FROM {kind} h WHERE h.id = s.id)) ON CONFLICT DO NOTHING;
     SELECT array_agg(id) INTO gone FROM (SELECT id FROM {kind} WHERE id = ANY (given) EXCEPT SELECT id FROM ({rows}) s WHERE id = ANY (given)) g;
   END IF;
 END $$;
