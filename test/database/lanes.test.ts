@@ -20,7 +20,7 @@ const rows = [...generateOutfits({ outfits: 60, users: 9 })];
 async function openWithSlowTag(environment: Record<string, string> = {}) {
   const settings = {
     ...{ AUTH_JWT_SECRET: secret, CACHE_MAX_SIZE: '0', TRUST_PROXY: '127.0.0.1' },
-    ...{ DATABASE_POOL_MAX: '4', EXPENSIVE_QUERY_TIMEOUT: '3s' },
+    ...{ DATABASE_POOL_MAX: '4', EXPENSIVE_QUERY_TIMEOUT: '8s' },
     ...environment,
   };
   const gateway = await openForTest('PostgreSQL', rows, settings);

@@ -9,6 +9,7 @@ import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { connectForTest, execute } from '../support/databases/connections.ts';
 import { isSnapshot, statementsOf, textOf } from '../support/databases/statements.ts';
 import { makeDatabase, migrateDatabase } from '../support/databases/test-database.ts';
+import { countBlocked } from '../support/faults/clients.ts';
 import { buildForTest, openForTest, outfitId, useGateway, userId } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
 import { postGraphql } from '../support/http/graphql.ts';
@@ -175,8 +176,7 @@ test('a statement of Prisma that fails in a deadlock is sent again', async () =>
   await client.query(`UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${second.id}`);
   const document = `mutation { updateOutfit(id: "${outfitId(second.id)}", input: { private: true }) { outfit { private } } }`;
   const answer = gateway.post(document, {}, await signIn(second.userId));
-  const waiting = 'SELECT FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()';
-  await expect.poll(async () => (await client.query(waiting)).rowCount).toBeGreaterThan(0);
+  await expect.poll(() => countBlocked(client)).toBeGreaterThan(0);
   await client.query(`UPDATE outfits SET quality = 5 WHERE id = ${second.id}`);
   await client.query('COMMIT');
   expect(await answer).toEqual({ data: { updateOutfit: { outfit: { private: true } } } });

@@ -487,7 +487,7 @@ describeInSoak('verify of', () => {
           /ordering=-like_count&page=3/.test(target);
         beforeEachAnswer(legacy, () => (legacy.requests.some(isLast) ? fault : undefined));
         legacy.records[4] = { ...legacy.records[4], title: 'spoilt' } as LegacyRecord;
-        const found = await verify(legacy.url, '--timeout', '300ms');
+        const found = await verify(legacy.url, '--timeout', '1s');
         expect(found.code).toBe(2);
         expect(found.stderr).toContain('Not everything could be compared: http');
         expect(found.report).toMatchObject({

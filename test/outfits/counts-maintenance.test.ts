@@ -35,8 +35,11 @@ test('what others wrote before and while a gateway runs is applied to the counts
 
   // Enough to be applied at once, and few that wait for a while.
   for (const id of ['true', 'id % 100 = 0']) {
-    await client.query(`UPDATE outfit_like_counts SET likes = likes + 1 WHERE ${id}`);
+    // In one transaction: the gateway may apply it as soon as it is committed.
+    const update = `UPDATE outfit_like_counts SET likes = likes + 1 WHERE ${id}`;
+    await client.query(`BEGIN; ${update}`);
     expect(await countPending(client)).toBeGreaterThan(0);
+    await client.query('COMMIT');
     await expect.poll(() => countPending(client)).toBe(0);
   }
   const { count } = (await (await fetch(`${base}/api/outfits/`)).json()) as { count: number };

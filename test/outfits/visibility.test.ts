@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
+import { countBlocked } from '../support/faults/clients.ts';
 import { openForTest, outfitId, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { laneKinds } from '../support/lane.ts';
@@ -174,8 +175,7 @@ describe('on PostgreSQL, a like while another transaction', () => {
     const mutation = `mutation { likeOutfit(id: "${outfitId(hidden.id)}") { outfit { title } } }`;
     const answer = gateway.post(mutation, {}, await signIn(viewers.other));
     if (!isPrivate) {
-      const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
-      await expect.poll(async () => (await client.query(waiting)).rowCount).toBe(1);
+      await expect.poll(() => countBlocked(client)).toBe(1);
       await client.query('COMMIT');
     }
     expect((await answer).errors).toMatchObject([{ extensions: { code: 'NOT_FOUND' } }]);

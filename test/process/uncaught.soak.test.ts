@@ -9,6 +9,7 @@ import {
   runServer,
 } from '../support/cli/process.ts';
 import { connectForTest } from '../support/databases/connections.ts';
+import { countBlocked } from '../support/faults/clients.ts';
 
 const throwing = fileURLToPath(new URL('../support/cli/throw-on-signal.js', import.meta.url));
 
@@ -45,9 +46,7 @@ describe('an error that nothing catches', { timeout: 120_000 }, () => {
       const client = await connectForTest(databaseUrl);
       await client.query('BEGIN; LOCK TABLE outfits');
       const answer = listing(base);
-      const waiting = async () =>
-        (await client.query('SELECT FROM pg_locks WHERE NOT granted')).rowCount;
-      await expect.poll(waiting).toBeGreaterThan(0);
+      await expect.poll(() => countBlocked(client)).toBe(1);
       server.child.kill(signal);
       await server.until(/uncaught error: closing/);
       // A service manager that ends it meanwhile cuts nothing.
