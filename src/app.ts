@@ -130,7 +130,7 @@ export async function buildApp(
             : undefined,
           metrics,
           shutdown,
-          traceUpstream: tracing?.traceUpstream,
+          observe: tracing?.observeUpstream,
         });
   app.addHook('onRequest', setSecurityHeaders);
   followAnswers(app, config);

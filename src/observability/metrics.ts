@@ -77,30 +77,32 @@ export class Metrics {
     };
   }
 
-  /** Of REST, with what is forwarded to the old service, and of GraphQL. */
   #countClients(): ObserveAnswer {
     const clients = new BoundedNames(
       maxClients,
-      (client) => new BoundedNames(maxPaths, (path) => ({ client, path, requests: 0 })),
+      (client) =>
+        new BoundedNames(maxPaths, (name) => {
+          const [kind, path = name] = name.split(' ');
+          return { labels: { client, interface: kind ?? '', path }, requests: 0 };
+        }),
     );
     this.#counter(
       'gateway_client_requests_total',
-      'Answers of REST and GraphQL by the client that asked, at most 50 names and other, and by path.',
+      'Answers of REST, of GraphQL and of paths that only the old service serves, by client (at most 50 names, and other) and path.',
       () =>
         [...clients.values()]
           .flatMap((paths) => [...paths.values()])
-          .map(({ client, path, requests }) => {
-            const kind = /^\/graphql(?:\/|$)/.test(path) ? 'graphql' : 'rest';
-            return [{ client, interface: kind, path }, requests] as const;
-          }),
+          .map(({ labels, requests }) => [labels, requests] as const),
       { labelNames: ['client', 'interface', 'path'] },
     );
     return (request) => {
-      const path = request.forwardedPath ?? request.routeOptions.url ?? '';
+      const { forwardedPath, routeOptions } = request;
+      const path = forwardedPath ?? routeOptions.url ?? '';
       // Assets of GraphiQL are not counted.
-      const isCounted = /^\/(?:api\/|graphql(?!\/assets\/))/.test(path);
-      if (!isCounted && !request.forwardedPath) return;
-      clients.get(clientOf(request).name).get(path).requests += 1;
+      const [, own] = /^\/(?:(api)\/|graphql(?!\/assets\/))/.exec(path) ?? ['', 'none'];
+      if (own === 'none' && !forwardedPath) return;
+      const kind = forwardedPath ? 'legacy' : own ? 'rest' : 'graphql';
+      clients.get(clientOf(request).name).get(`${kind} ${path}`).requests += 1;
     };
   }
 
@@ -339,23 +341,10 @@ export class Metrics {
 function timeAnswers(registry: Registry): ObserveAnswer {
   const durations = new Histogram({
     name: 'gateway_http_request_duration_seconds',
-    help: 'Time from the head of a request to the end of its answer.',
+    help: 'Time from the head of a request to the end of its answer; refused requests (429, 503) are counted too.',
     labelNames: ['method', 'route', 'operation', 'status'],
     buckets: seconds,
     registers: [registry],
-  });
-  new Counter({
-    name: 'gateway_http_requests_total',
-    help: 'Answers, refused requests (429, 503) among them.',
-    labelNames: ['method', 'route', 'operation', 'status'],
-    registers: [registry],
-    // Derived from the histogram when scraped: counting each answer twice would cost twice as much.
-    async collect() {
-      this.reset();
-      for (const { metricName, labels, value } of (await durations.get()).values) {
-        if (metricName?.endsWith('_count')) this.inc(labels, value);
-      }
-    },
   });
 
   const operations = new Set<string>();

@@ -249,10 +249,10 @@ describe('metrics', () => {
     const page = 'method="GET",route="/api/outfits/",operation=""';
     for (const line of [
       `gateway_build_info{version="${version}"} 1`,
-      `gateway_http_requests_total{${page},status="200"} 3`,
-      `gateway_http_requests_total{${page},status="404"} 1`,
-      'gateway_http_requests_total{method="GET",route="none",operation="",status="404"} 1',
-      'gateway_http_requests_total{method="POST",route="/graphql",operation="Newest",status="200"} 1',
+      `gateway_http_request_duration_seconds_count{${page},status="200"} 3`,
+      `gateway_http_request_duration_seconds_count{${page},status="404"} 1`,
+      'gateway_http_request_duration_seconds_count{method="GET",route="none",operation="",status="404"} 1',
+      'gateway_http_request_duration_seconds_count{method="POST",route="/graphql",operation="Newest",status="200"} 1',
       `gateway_http_request_duration_seconds_count{${page},status="200"} 3`,
       'gateway_requests_running 0',
       'gateway_requests_waiting 0',
@@ -320,7 +320,11 @@ describe('metrics', () => {
       expect(response.statusCode).toBe(200);
     }
     const text = await metrics();
-    const counts = [...text.matchAll(/^gateway_http_requests_total.*operation="(\w*)".* (\d+)$/gm)];
+    const counts = [
+      ...text.matchAll(
+        /^gateway_http_request_duration_seconds_count.*operation="(\w*)".* (\d+)$/gm,
+      ),
+    ];
     expect(counts.map(([, name, count]) => [name, count])).toEqual([
       ['x'.repeat(64), '1'],
       ['other', '2'],

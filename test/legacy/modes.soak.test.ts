@@ -277,7 +277,7 @@ describe('what is compared', () => {
       gateway,
       comparisons: () => values('gateway_legacy_comparisons_total'),
       differences: () => values('gateway_legacy_differences_total'),
-      requests: () => values('gateway_http_requests_total'),
+      requests: () => values('gateway_http_request_duration_seconds_count'),
       asked: () => values('gateway_legacy_request_duration_seconds_count'),
       text,
       lines: () => lines().filter(({ msg }) => String(msg).includes('answers differ')),

@@ -1,6 +1,5 @@
 // Metrics of the old service and of comparisons with it.
 import { Counter, Histogram, type Registry } from 'prom-client';
-import { BoundedNames } from '../../observability/clients.ts';
 
 export type Outcome =
   | 'same'
@@ -8,7 +7,7 @@ export type Outcome =
   | 'accepted'
   /** Different at first, and not in the same way later: one side was behind. */
   | 'stale'
-  /** Beyond the comparison budget, or too many answers buffered. */
+  /** Beyond the comparison budget. */
   | 'dropped'
   | 'unreachable'
   /** This gateway had no answer: overloaded, or without database. */
@@ -18,8 +17,6 @@ export type Outcome =
 
 /** Distinct labels: a counter never forgets one. */
 const maxClients = 50;
-/** Distinct paths: one that is idle makes room for a new one. */
-const maxPaths = 50;
 
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 80];
 
@@ -27,7 +24,6 @@ export class LegacyMetrics {
   readonly #requests: Histogram;
   readonly #comparisons: Counter;
   readonly #differences: Counter;
-  readonly #paths = new BoundedNames(maxPaths, (path) => ({ path, requests: 0 }));
   readonly #clients = new Set<string>();
 
   constructor(registry: Registry | undefined) {
@@ -51,29 +47,11 @@ export class LegacyMetrics {
       'What differed, each kind once for a comparison.',
       ...['kind', 'route', 'client', 'accepted'],
     );
-    const paths = this.#paths;
-    new Counter({
-      name: 'gateway_legacy_paths_total',
-      help: 'Requests for paths that only the old service serves; at most 50 paths, and other.',
-      labelNames: ['path'],
-      registers,
-      collect() {
-        this.reset();
-        for (const { path, requests } of paths.values()) this.inc({ path }, requests);
-      },
-    });
   }
 
   /** @param result `answered`, `left`, or the code of the error @param seconds to the head */
   countRequest(result: string, seconds: number): void {
     this.#requests.observe({ result }, seconds);
-  }
-
-  /** @returns the name under which the path is counted */
-  countPath(path: string): string {
-    const counted = this.#paths.get(path);
-    counted.requests += 1;
-    return counted.path;
   }
 
   countComparison(outcome: Outcome): void {

@@ -34,10 +34,10 @@ import { OwnWrites, type RecordStore } from './own-writes.ts';
 import {
   type Forwarding,
   forward,
-  HttpUpstream,
   legacyUnreachable,
+  type ObserveUpstream,
   pairsOf,
-  type Upstream,
+  Upstream,
 } from './upstream.ts';
 
 type LegacyKey = Extract<keyof Config, `legacy${string}`>;
@@ -59,7 +59,7 @@ interface LegacyOptions {
   readonly metrics: Metrics | undefined;
   readonly shutdown: Shutdown | undefined;
   /** Undefined: requests to the old service are not traced. */
-  readonly traceUpstream: ((upstream: Upstream) => Upstream) | undefined;
+  readonly observe: ObserveUpstream | undefined;
 }
 
 /** The request was forwarded by this gateway before. */
@@ -137,7 +137,7 @@ export class Legacy {
     private readonly app: FastifyInstance,
     options: LegacyOptions,
   ) {
-    const { config, metrics, shutdown, traceUpstream = (untraced) => untraced } = options;
+    const { config, metrics, shutdown, observe } = options;
     const { legacyUrl = '', legacyHost, legacyTimeout, legacyAccept, publicUrl } = config;
     this.#config = config;
     this.#credentials = options.credentials;
@@ -148,7 +148,7 @@ export class Legacy {
     const { kind } = config.legacyMode;
     this.#isLegacyOwner = kind === 'shadow' || kind === 'canary';
     this.#forwarding = {
-      upstream: traceUpstream(new HttpUpstream(legacyUrl, legacyTimeout, legacyHost)),
+      upstream: new Upstream(legacyUrl, legacyTimeout, legacyHost, observe),
       gateway: `outfit-gateway-${randomBytes(6).toString('hex')}`,
       legacyHost,
       isClosing: () => shutdown?.isClosing ?? false,
@@ -225,7 +225,7 @@ export class Legacy {
     const refusal = isLoop ? legacyLoop : isChecked ? this.#findRefusal(request) : undefined;
     if (isForLegacy && !refusal) {
       const isServed = !isUnroutable && this.isServedApi(request);
-      if (!isServed) this.#countPath(request);
+      if (!isServed) request.forwardedPath = patternOf(request.url);
       void this.#forward(request, reply, isServed ? this.#sample(request) : undefined);
       return true;
     }
@@ -250,10 +250,6 @@ export class Legacy {
   #isOwnRecord({ routeOptions: { url = '' } }: FastifyRequest): boolean {
     if (this.#isLegacyOwner) return false;
     return this.#ownPaths.some((path) => url !== path && isBelow(url, [path]));
-  }
-
-  #countPath(request: FastifyRequest): void {
-    request.forwardedPath = this.#metrics.countPath(patternOf(request.url));
   }
 
   #isForLegacy(request: FastifyRequest): boolean {

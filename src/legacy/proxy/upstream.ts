@@ -40,13 +40,12 @@ export interface UpstreamRequest {
   readonly isHeldUp?: () => boolean;
 }
 
-export interface Upstream {
-  /** LEGACY_URL. */
-  readonly base: URL;
-  /** Resolves with the head of the answer. @throws HttpError 502, 503 at the concurrency limit, 504 */
-  open(request: UpstreamRequest): Promise<IncomingMessage>;
-  close(): void;
-}
+/** Observes a request to the old service, and may replace its headers. */
+export type ObserveUpstream = (
+  base: URL,
+  request: UpstreamRequest,
+  open: (headers: readonly string[]) => Promise<IncomingMessage>,
+) => Promise<IncomingMessage>;
 
 /** Concurrent connections: further requests wait for one. */
 const maxConnections = 256;
@@ -57,7 +56,8 @@ const maxHeaderSize = 65_536;
 const tooLargeHeaders = `The answer of the old service has more than ${maxHeaderSize / 1024} KiB of headers.`;
 
 /** The old service over HTTP/1.1, with keep-alive for requests that may be retried. */
-export class HttpUpstream implements Upstream {
+export class Upstream {
+  /** LEGACY_URL. */
   readonly base: URL;
   readonly #request: typeof requestPlain;
   /** Where and how to connect; the path of the base stands before each target. */
@@ -75,6 +75,7 @@ export class HttpUpstream implements Upstream {
     base: string,
     private readonly timeout: number,
     legacyHost = '',
+    private readonly observe: ObserveUpstream = (_base, { headers }, open) => open(headers),
   ) {
     const url = new URL(base);
     const isSecure = url.protocol === 'https:';
@@ -91,19 +92,21 @@ export class HttpUpstream implements Upstream {
     this.#agents = { kept: makeAgent(true), fresh: makeAgent(false) };
   }
 
-  async open(request: UpstreamRequest): Promise<IncomingMessage> {
-    if (this.#underWay >= maxUnderWay) throw overloaded();
-    this.#underWay += 1;
-    try {
-      const incoming = await this.#sendWithRetry(request);
-      incoming.once('close', () => {
+  /** Resolves with the head of the answer. @throws HttpError 502, 503 at the concurrency limit, 504 */
+  open(request: UpstreamRequest): Promise<IncomingMessage> {
+    return this.observe(this.base, request, async (headers) => {
+      if (this.#underWay >= maxUnderWay) throw overloaded();
+      this.#underWay += 1;
+      const end = () => {
         this.#underWay -= 1;
-      });
-      return incoming;
-    } catch (error) {
-      this.#underWay -= 1;
-      throw legacyUnreachable(error);
-    }
+      };
+      try {
+        return (await this.#sendWithRetry({ ...request, headers })).once('close', end);
+      } catch (error) {
+        end();
+        throw legacyUnreachable(error);
+      }
+    });
   }
 
   close(): void {

@@ -193,58 +193,49 @@ function describeStatement(text: string) {
   return description;
 }
 
-export interface UpstreamRequest {
+interface UpstreamRequest {
   readonly method: string;
   readonly target: string;
   /** Names and values alternately, as `rawHeaders` of Node. */
   readonly headers: readonly string[];
 }
 
-/** A client of another service. */
-export interface Upstream<Request> {
-  readonly base: URL;
-  open(request: Request): Promise<IncomingMessage>;
-  close(): void;
-}
-
-/** `traceparent` of this gateway replaces that of the caller. @see https://www.w3.org/TR/trace-context/ */
-export function traceUpstream<Request extends UpstreamRequest>(
-  upstream: Upstream<Request>,
-  tracer: Tracer,
-): Upstream<Request> {
-  return {
-    base: upstream.base,
-    close: () => upstream.close(),
-    async open(request: Request) {
-      const { method, target } = request;
-      const { name, attributes } = describeMethod(method);
-      const { href, hostname, port, protocol } = upstream.base;
-      const span = tracer.startSpan(name, {
-        kind: SpanKind.CLIENT,
-        attributes: {
-          ...attributes,
-          'server.address': hostname.replace(/^\[|\]$/g, ''),
-          'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
-          'url.full': href.replace(/\/$/, '') + withoutQuery(target),
-        },
-      });
-      const own: Record<string, string> = {};
-      propagation.inject(trace.setSpan(context.active(), span), own);
-      try {
-        const answer = await upstream.open({ ...request, headers: replaceHeaders(request, own) });
-        const { statusCode = 0 } = answer;
-        span.setAttribute('http.response.status_code', statusCode);
-        if (statusCode >= 400) fail(span, String(statusCode));
-        answer.once('close', () => span.end());
-        return answer;
-      } catch (error) {
-        fail(span, error instanceof HttpError ? error.code : 'unknown');
-        span.end();
-        throw error;
-      }
-    },
+/**
+ * A span for a request to another service. `traceparent` of this gateway replaces that of the caller.
+ * @see https://www.w3.org/TR/trace-context/
+ */
+export const observeUpstream =
+  (tracer: Tracer) =>
+  async (
+    { href, hostname, port, protocol }: URL,
+    request: UpstreamRequest,
+    open: (headers: readonly string[]) => Promise<IncomingMessage>,
+  ): Promise<IncomingMessage> => {
+    const { name, attributes } = describeMethod(request.method);
+    const span = tracer.startSpan(name, {
+      kind: SpanKind.CLIENT,
+      attributes: {
+        ...attributes,
+        'server.address': hostname.replace(/^\[|\]$/g, ''),
+        'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+        'url.full': href.replace(/\/$/, '') + withoutQuery(request.target),
+      },
+    });
+    const own: Record<string, string> = {};
+    propagation.inject(trace.setSpan(context.active(), span), own);
+    try {
+      const answer = await open(replaceHeaders(request, own));
+      const { statusCode = 0 } = answer;
+      span.setAttribute('http.response.status_code', statusCode);
+      if (statusCode >= 400) fail(span, String(statusCode));
+      answer.once('close', () => span.end());
+      return answer;
+    } catch (error) {
+      fail(span, error instanceof HttpError ? error.code : 'unknown');
+      span.end();
+      throw error;
+    }
   };
-}
 
 function replaceHeaders({ headers }: UpstreamRequest, own: Record<string, string>): string[] {
   const names = propagation.fields();

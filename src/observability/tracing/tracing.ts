@@ -41,9 +41,7 @@ import {
   observeLookup,
   observeOperation,
   observeStatement,
-  traceUpstream,
-  type Upstream,
-  type UpstreamRequest,
+  observeUpstream,
 } from './spans.ts';
 
 /** Throttle: milliseconds between two warnings. */
@@ -68,6 +66,7 @@ export class Tracing {
   readonly observeLookup = observeLookup;
   readonly observeOperation;
   readonly observeStatement;
+  readonly observeUpstream;
   readonly #provider: NodeTracerProvider;
   readonly #tracer: Tracer;
 
@@ -107,6 +106,7 @@ export class Tracing {
     this.#tracer = this.#provider.getTracer('outfit-gateway', version);
     this.observeOperation = observeOperation(this.#tracer);
     this.observeStatement = observeStatement(this.#tracer);
+    this.observeUpstream = observeUpstream(this.#tracer);
     // Of what the packages say from now on, only lost traces are of interest.
     const warnOfLoss = createLossWarning(log, endpointOf(config));
     setGlobalErrorHandler((error) =>
@@ -123,10 +123,6 @@ export class Tracing {
   followRequests(app: FastifyInstance): void {
     followRequests(app, this.#tracer);
   }
-
-  /** Bound, since it is passed on as a function. */
-  readonly traceUpstream = <Request extends UpstreamRequest>(upstream: Upstream<Request>) =>
-    traceUpstream(upstream, this.#tracer);
 
   /** Exports the remaining spans, within a timeout. */
   async close(): Promise<void> {
