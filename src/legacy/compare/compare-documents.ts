@@ -40,8 +40,12 @@ export class DocumentComparison {
   #compareValues(place: Place, theirs: unknown, ours: unknown): void {
     const { path } = place;
     if (Array.isArray(theirs) && Array.isArray(ours)) {
-      const isRecordList = this.#isPage ? path === 'results' : isOfRecords(place, theirs, ours);
-      if (isRecordList) this.#compareRecordLists(path, theirs, ours);
+      const [before, after] = [byId(theirs), byId(ours)];
+      // In another envelope, or in none, lists beside the records have no ids.
+      const isRecordList = this.#isPage
+        ? path === 'results'
+        : place.label === '' && theirs.length + ours.length > 0;
+      if (isRecordList && before && after) this.#compareRecords(path, before, after);
       else if (theirs.length !== ours.length) {
         const sentence = `has ${theirs.length} items in the source, ${ours.length} here.`;
         this.#add('value', place, sentence);
@@ -72,39 +76,28 @@ export class DocumentComparison {
       if (Object.hasOwn(theirs, key)) continue;
       this.#add('value', within(place, key), `is missing in the source, ${show(value)} here.`);
     }
-    const moved = firstMoved(Object.keys(theirs), Object.keys(ours));
-    if (!moved) return;
-    const [a, b] = moved.map((key) => cut(JSON.stringify(key)));
-    const sentence = `has its keys in another order: ${a} comes first in the source, ${b} here.`;
-    this.#add('bytes-only', place, sentence);
   }
 
   /** Compares records with the same id, and reports missing, additional and reordered ones. */
-  #compareRecordLists(path: string, theirs: readonly unknown[], ours: readonly unknown[]): void {
+  #compareRecords(
+    path: string,
+    theirs: ReadonlyMap<string, unknown>,
+    ours: ReadonlyMap<string, unknown>,
+  ): void {
     const add = (where: string, sentence: string) => this.findings.add('records', where, sentence);
-    const compareRecord = (label: string, theirRecord: unknown, ourRecord: unknown) =>
-      this.#compareValues({ path, label, field: '' }, theirRecord, ourRecord);
-    const [theirRecords, ourRecords] = [byId(theirs), byId(ours)];
-    if (!theirRecords || !ourRecords) {
-      const [before, after] = [theirs.length, ours.length];
-      if (before !== after) {
-        const where = before > after ? 'missing' : 'additional';
-        add(where, `The page has ${before} records in the source, ${after} here.`);
-      }
-      for (const [index, record] of theirs.slice(0, after).entries()) {
-        compareRecord(`Record ${index + 1} of the page: `, record, ours[index]);
-      }
-      return;
-    }
-    for (const [id, record] of theirRecords) {
-      if (ourRecords.has(id)) compareRecord(`Outfit ${id}: `, record, ourRecords.get(id));
+    for (const [id, record] of theirs) {
+      const place = { path, label: `Outfit ${id}: `, field: '' };
+      if (ours.has(id)) this.#compareValues(place, record, ours.get(id));
       else add('missing', `Outfit ${id} is missing here.`);
     }
-    for (const id of ourRecords.keys()) {
-      if (!theirRecords.has(id)) add('additional', `Outfit ${id} is not in the source.`);
+    for (const id of ours.keys()) {
+      if (!theirs.has(id)) add('additional', `Outfit ${id} is not in the source.`);
     }
-    const moved = firstMoved([...theirRecords.keys()], [...ourRecords.keys()]);
-    if (moved) add('order', `Outfit ${moved[0]} stands where outfit ${moved[1]} stands here.`);
+    const common = [...theirs.keys()].filter((id) => ours.has(id));
+    const others = [...ours.keys()].filter((id) => theirs.has(id));
+    const moved = common.findIndex((id, index) => id !== others[index]);
+    if (moved === -1) return;
+    add('order', `Outfit ${common[moved]} stands where outfit ${others[moved]} stands here.`);
   }
 
   #add(kind: Kind, { path, label, field }: Place, clause: string): void {
@@ -127,11 +120,6 @@ function isPage(value: unknown): boolean {
   return Array.isArray(results) && ('count' in Object(value) || 'next' in Object(value));
 }
 
-/** In another envelope, or in none: lists beside the records have no ids. */
-function isOfRecords({ label }: Place, theirs: readonly unknown[], ours: readonly unknown[]) {
-  return label === '' && [...theirs, ...ours].length > 0 && !!byId(theirs) && !!byId(ours);
-}
-
 /** A link of another envelope, by its name: a picture at the base of one service is another picture. */
 function isAddress({ path, label }: Place, theirs: unknown, ours: unknown): boolean {
   const isNamed = label === '' && /(?:^|\.)(?:next|prev|first|last|self|links)\w*$/i.test(path);
@@ -141,18 +129,6 @@ function isAddress({ path, label }: Place, theirs: unknown, ours: unknown): bool
 const isLink = (path: string) => path === 'next' || path === 'previous';
 
 const show = (value: unknown) => cut(JSON.stringify(value));
-
-/** The first of the common items that stand at another place, on both sides. */
-function firstMoved<Item>(
-  theirs: readonly Item[],
-  ours: readonly Item[],
-): [Item, Item] | undefined {
-  const [inTheirs, inOurs] = [new Set(theirs), new Set(ours)];
-  const common = theirs.filter((item) => inOurs.has(item));
-  const others = ours.filter((item) => inTheirs.has(item));
-  const first = common.findIndex((item, index) => item !== others[index]);
-  return first === -1 ? undefined : [common[first] as Item, others[first] as Item];
-}
 
 /** Undefined unless the ids are unique. */
 function byId(items: readonly unknown[]): Map<string, unknown> | undefined {
