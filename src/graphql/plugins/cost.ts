@@ -260,18 +260,13 @@ class Counter {
   }
 }
 
-function dearest(a: Cost, b: Cost): Cost {
-  return {
-    objects: Math.max(a.objects, b.objects),
-    fields: Math.max(a.fields, b.fields),
-    weight: Math.max(a.weight, b.weight),
-  };
-}
+const combine =
+  (by: (a: number, b: number) => number) =>
+  (a: Cost, b: Cost): Cost => ({
+    objects: by(a.objects, b.objects),
+    fields: by(a.fields, b.fields),
+    weight: by(a.weight, b.weight),
+  });
 
-function sum(a: Cost, b: Cost): Cost {
-  return {
-    objects: a.objects + b.objects,
-    fields: a.fields + b.fields,
-    weight: a.weight + b.weight,
-  };
-}
+const sum = combine((a, b) => a + b);
+const dearest = combine(Math.max);

@@ -4,12 +4,12 @@ import { type ExecutionArgs, GraphQLError, parse } from 'graphql';
 import { CloseCode, type Context, MessageType, makeServer } from 'graphql-ws';
 import type { GraphQLParams } from 'graphql-yoga';
 import type { WebSocket } from 'ws';
+import { z } from 'zod';
 import type { Place } from '../../admission/admission.ts';
 import type { HttpError } from '../../errors.ts';
 import { isObject, readJson } from '../../http/representation.ts';
 import { expired, LiveStream } from '../live/live-stream.ts';
 import type { EncodedAnswer } from '../run.ts';
-import { readParameters } from './parameters.ts';
 
 /** Milliseconds: to `connection_init`, without a frame, then a ping is sent; without one at all; without an operation. */
 const timeouts = { init: 10_000, ping: 10_000, silence: 45_000, idle: 300_000 };
@@ -333,3 +333,26 @@ function insert(message: string, answer: Buffer): Buffer {
 }
 
 const closing = Buffer.from('}');
+
+/** Characters of a parameter of `connection_init`: a header that pages cannot add to a handshake. */
+const maxParameter = 8_192;
+/** A character that no header can have makes the value an invalid one. */
+const parameter = z
+  .string()
+  .max(maxParameter)
+  .transform((text) => text.replace(/[^\t -~]/g, '?'));
+const parameterNames = /^(?:authorization|(?:apollographql-client|x-client)-(?:name|version))$/i;
+const parameters = z.record(z.string(), parameter);
+
+/** Also in `headers`, where the payload itself has none of the name. Undefined: a value is no text, or too long. */
+function readParameters(payload: unknown): IncomingHttpHeaders | undefined {
+  const { headers } = isObject(payload) ? payload : {};
+  const found: Record<string, unknown> = {};
+  for (const source of [headers, payload]) {
+    if (!isObject(source)) continue;
+    for (const [name, value] of Object.entries(source)) {
+      if (value != null && parameterNames.test(name)) found[name.toLowerCase()] = value;
+    }
+  }
+  return parameters.safeParse(found).data;
+}
