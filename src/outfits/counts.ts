@@ -13,44 +13,34 @@ const auditInterval = 60_000;
 /** To apply so many changes takes seconds: it is logged. */
 const longBacklog = 5_000;
 
-export interface ApplyObserver {
-  onBegin(pending: number): void;
-  /** Called after each batch except the last one. */
-  onBatch(applied: number): void;
-  onEnd(applied: number): void;
-}
-
 interface Batch {
   readonly applied: number;
   /** Nothing is left, or another process maintains the counts. */
   readonly isDone: boolean;
 }
 
-/** Applies pending changes and cuts large buckets, unless another process does. @returns the number of changes */
+/** Applies pending changes and cuts large buckets, unless another process does. @param say called where that takes seconds */
 export async function applyPendingChanges(
   pool: pg.Pool,
-  observer?: ApplyObserver,
-): Promise<number> {
+  say: (sentence: string) => void = () => {},
+): Promise<void> {
   let total = 0;
-  let isLong = false;
-  for (;;) {
+  for (let isLong = false; ; ) {
     const { applied, isDone } = await inTransaction(pool, async (client): Promise<Batch> => {
       const counted = await client.query<{ pending: number }>(lockAndCount(isLong));
       if (!counted.rows[0]) return { applied: 0, isDone: true };
       const { pending } = counted.rows[0];
-      if (pending >= longBacklog && !isLong) {
+      if (pending >= longBacklog) {
         isLong = true;
-        observer?.onBegin(pending);
+        say(`applying ${pending} changes to the counts: pages are exact, but slower meanwhile`);
       }
       const { rows } = await client.query<Batch>(applyBatch);
       return rows[0] as Batch;
     });
     total += applied;
-    if (isDone) break;
-    if (isLong) observer?.onBatch(total);
+    if (isLong) say(`${total} changes applied ${isDone ? 'to the counts' : 'so far'}`);
+    if (isDone) return;
   }
-  if (isLong) observer?.onEnd(total);
-  return total;
 }
 
 /** Returns no row while another process holds the lock. @param isLong the number is not needed again */
@@ -91,7 +81,7 @@ export class CountsMaintenance {
   constructor(
     private readonly pool: pg.Pool,
     private readonly onWrong: (wrong: readonly WrongCount[]) => void,
-    private readonly observer: ApplyObserver,
+    private readonly say: (sentence: string) => void,
   ) {}
 
   get pendingSeconds(): number {
@@ -119,7 +109,7 @@ export class CountsMaintenance {
     if (pending > 0) this.#pendingSince ??= now;
     const isDue = this.#pendingSince !== undefined && now - this.#pendingSince >= maxWait;
     if (pending < minBatch && !isDue && !isMisshapen) return;
-    await applyPendingChanges(this.pool, this.observer);
+    await applyPendingChanges(this.pool, this.say);
     this.#pendingSince = undefined;
   }
 

@@ -80,10 +80,5 @@ export async function openService(
 function keepCounts({ pool }: Database, log: Logger): CountsMaintenance {
   const onWrong = (wrong: readonly WrongCount[]) =>
     log.error({ wrong }, `counts are wrong: run ${commandText('counts rebuild')}`);
-  return new CountsMaintenance(pool, onWrong, {
-    onBegin: (pending) =>
-      log.info(`applying ${pending} changes to the counts: pages are exact, but slower meanwhile`),
-    onBatch: (applied) => log.info(`${applied} changes applied so far`),
-    onEnd: (applied) => log.info(`${applied} changes applied to the counts`),
-  });
+  return new CountsMaintenance(pool, onWrong, (sentence) => log.info(sentence));
 }
