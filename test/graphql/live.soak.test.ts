@@ -1,9 +1,9 @@
 // Thousands of streams on few lists: a change reaches them all, and delays nobody else.
-import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { baseOf, demoEnvironment, metricsOf, runServer, stop } from '../support/cli/process.ts';
 import { connectForTest, execute } from '../support/databases/connections.ts';
+import { openStream, type Stream } from '../support/http/event-stream.ts';
 import { openAcknowledged } from '../support/http/socket.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -17,35 +17,18 @@ async function start(settings: Record<string, string>) {
   const { DATABASE_URL = '' } = environment;
   const commit = (round: number) =>
     execute(DATABASE_URL, `UPDATE outfits SET title = 'Round ${round}'`);
-  return { server, base, port: Number(new URL(base).port), commit, url: DATABASE_URL };
+  return { server, base, commit, url: DATABASE_URL };
 }
 
-interface Reader {
-  readonly socket: Socket;
-  text: string;
-}
-
-async function subscribe(
-  port: number,
+const subscribe = (
+  base: string,
   page: number,
   headers: Record<string, string> = {},
   fields = 'title',
-): Promise<Reader> {
+) => {
   const query = `subscription { outfits(page: ${page}) { results { ${fields} } } }`;
-  const sent = { host: 'a.test', accept: 'text/event-stream', ...headers };
-  const lines = Object.entries(sent).map(([name, value]) => `${name}: ${value}\r\n`);
-  const socket = connect(port, '127.0.0.1');
-  onTestFinished(() => void socket.destroy());
-  const reader: Reader = { socket, text: '' };
-  socket.write(`GET /graphql?query=${encodeURIComponent(query)} HTTP/1.1\r\n${lines.join('')}\r\n`);
-  socket.setEncoding('latin1').on('data', (chunk: string) => (reader.text += chunk));
-  socket.on('error', () => {});
-  await new Promise<void>((settle, reject) => {
-    socket.once('data', () => settle());
-    socket.once('close', () => reject(new Error(`closed: ${reader.text}`)));
-  });
-  return reader;
-}
+  return openStream(base, query, { headers, method: 'GET' });
+};
 
 /** Opens many, 50 at a time. */
 async function openMany<Opened>(count: number, open: (index: number) => Promise<Opened>) {
@@ -59,18 +42,18 @@ async function openMany<Opened>(count: number, open: (index: number) => Promise<
 
 const viewers = 300;
 test(`a change reaches ${viewers} viewers with answers of their own, and delays no other client`, async () => {
-  const { server, base, port, commit, url } = await start({ AUTH_JWT_SECRET: secret });
+  const { server, base, commit, url } = await start({ AUTH_JWT_SECRET: secret });
   const own = await openMany(viewers, async (index) =>
-    subscribe(port, 1, await signIn(index + 1), 'title viewerHasLiked'),
+    subscribe(base, 1, await signIn(index + 1), 'title viewerHasLiked'),
   );
   // They come last, and so stand behind all the others.
   const shared = await Promise.all(
-    Array.from({ length: lists }, (_, page) => subscribe(port, page + 1)),
+    Array.from({ length: lists }, (_, page) => subscribe(base, page + 1)),
   );
   const blocker = await connectForTest(url);
   for (let round = 1; round <= 2; round++) {
-    const late = (readers: readonly Reader[]) =>
-      readers.filter(({ text }) => !text.includes(`Round ${round}`)).length;
+    const late = (streams: readonly Stream[]) =>
+      streams.filter(({ text }) => !text().includes(`Round ${round}`)).length;
     await blocker.query('BEGIN; LOCK TABLE outfit_likes IN ACCESS EXCLUSIVE MODE');
     await commit(round);
     // What is for all does not wait for what is for each.
@@ -88,12 +71,12 @@ test(`a change reaches ${viewers} viewers with answers of their own, and delays 
 
 const perTransport = 500;
 test(`${3 * perTransport} subscriptions over three transports: none gets what is older, none misses the last, none is left`, async () => {
-  const { server, base, port, commit } = await start({ METRICS_PORT: '0' });
+  const { server, base, commit } = await start({ METRICS_PORT: '0' });
   const metrics = await metricsOf(server);
   await commit(0);
   const parts = { accept: 'multipart/mixed;subscriptionSpec=1.0' };
   const readers = await openMany(2 * perTransport, (index) =>
-    subscribe(port, (index % lists) + 1, index % 2 ? parts : {}),
+    subscribe(base, (index % lists) + 1, index % 2 ? parts : {}),
   );
   const sockets = await Promise.all(Array.from({ length: 20 }, () => openAcknowledged(base)));
   const operations = perTransport / sockets.length;
@@ -116,7 +99,7 @@ test(`${3 * perTransport} subscriptions over three transports: none gets what is
   const roundsIn = (text: string) =>
     [...text.matchAll(/"results":\[\{"title":"Round (\d+)"/g)].map(toNumber);
   const seen = () => [
-    ...readers.map(({ text }) => roundsIn(text)),
+    ...readers.map(({ text }) => roundsIn(text())),
     ...sockets.flatMap(({ messages }) =>
       Array.from({ length: operations }, (_, index) =>
         roundsIn(JSON.stringify(messages.filter(({ id }) => id === `${index}`))),
@@ -129,7 +112,7 @@ test(`${3 * perTransport} subscriptions over three transports: none gets what is
     list.every((round, at) => at === 0 || round > Number(list[at - 1]));
   expect(seen().filter((list) => !isRising(list))).toEqual([]);
 
-  for (const { socket } of readers) socket.destroy();
+  for (const { close } of readers) close();
   const [kept, ...others] = sockets;
   for (const [at, { socket }] of others.entries()) at % 2 ? socket.terminate() : socket.close();
   await expect.poll(open, { timeout: 30_000 }).toEqual([0, 0, operations]);
@@ -141,18 +124,10 @@ test(`${3 * perTransport} subscriptions over three transports: none gets what is
 
 test('a heap of 128 MB outlives 600 live answers whose requests have a megabyte of other variables', async () => {
   const settings = { NODE_OPTIONS: '--max-old-space-size=128' };
-  const { server, base, port } = await start(settings);
+  const { server, base } = await start(settings);
   const query = 'subscription { outfits(page: 1) { count } }';
   const variables = { big: 'x'.repeat(1_000_000) };
-  const body = JSON.stringify({ query, variables });
-  const headers = `accept: text/event-stream\r\ncontent-type: application/json\r\n`;
-  const sent = `POST /graphql HTTP/1.1\r\nhost: a\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`;
-  for (let at = 0; at < 300; at++) {
-    const socket = connect(port, '127.0.0.1');
-    onTestFinished(() => void socket.destroy());
-    socket.on('error', () => {}).write(sent);
-    await new Promise((settle) => socket.once('data', settle));
-  }
+  for (let at = 0; at < 300; at++) await openStream(base, query, { variables });
   const sockets = await Promise.all(Array.from({ length: 20 }, () => openAcknowledged(base)));
   for (let at = 0; at < 15; at++) {
     const asking = sockets.map(async ({ subscribe: send, next }) => {
