@@ -14,8 +14,9 @@ import {
   type TestGateway,
   userId,
 } from '../support/gateway.ts';
-import { createRandom, generateDocument } from '../support/graphql/random-documents.ts';
+import { generateDocument } from '../support/graphql/random-documents.ts';
 import { amount } from '../support/lane.ts';
+import { Dice } from '../support/models/dice.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const ids = rows.slice(0, 4).flatMap(({ id, userId }) => [id, userId]);
@@ -91,10 +92,10 @@ async function compareOne({ app, config, database }: TestGateway, sent: Sent, me
 /** Counts answers, and those with data and no errors. */
 async function compareWithGraphql(gateway: TestGateway, sent: number) {
   const seed = Math.floor(Math.random() * 2 ** 31);
-  const random = createRandom(seed);
+  const dice = new Dice(seed);
   let [answers, whole] = [0, 0];
   for (let index = 0; index < sent; index++) {
-    const { text: query, variables: sets } = generateDocument(schema, random, values);
+    const { text: query, variables: sets } = generateDocument(schema, dice, values);
     for (let round = 0; round < rounds; round++) {
       const payload = { query, variables: sets[round] ?? {} };
       const message = `seed ${seed}, document ${index}, round ${round}: ${JSON.stringify(payload)}`;
@@ -125,14 +126,14 @@ test(`${documents} random documents are answered from memory as without a cache,
   onTestFinished(() => statements.mockRestore());
   let fromMemory = 0;
   const seed = Math.floor(Math.random() * 2 ** 31);
-  const random = createRandom(seed);
+  const dice = new Dice(seed);
   const send = async (gateway: TestGateway | undefined, payload: object) => {
     const response = await gateway?.app.inject({ method: 'POST', url: '/graphql', payload });
     const { date: _, 'x-request-id': _id, ...headers } = response?.headers ?? {};
     return { status: response?.statusCode, headers, body: response?.body };
   };
   for (let index = 0; index < documents; index++) {
-    const { text: query, variables: sets } = generateDocument(schema, random, values);
+    const { text: query, variables: sets } = generateDocument(schema, dice, values);
     for (const variables of sets.slice(0, 2)) {
       const payload = { query, variables };
       const expected = await send(uncached, payload);

@@ -9,8 +9,8 @@ import { connectForTest, databaseUrlOf } from '../support/databases/connections.
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { statementsOf } from '../support/databases/statements.ts';
 import { type DatabaseKind, openGateway } from '../support/gateway.ts';
-import { createRandom } from '../support/graphql/random-documents.ts';
 import { amount } from '../support/lane.ts';
+import { Dice } from '../support/models/dice.ts';
 import { randomWrite, send, type Write } from '../support/models/random-writes.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) => ({
@@ -98,8 +98,8 @@ async function open(kind: DatabaseKind, mode: string) {
       }
     };
   };
-  const random = createRandom(seed);
-  const pick = (end: number) => Math.floor(random() * end);
+  const dice = new Dice(seed);
+  const pick = (end: number) => dice.below(end);
   const nextWrite = (): Write => {
     const write = randomWrite(pick);
     return write.needsServer && kind === 'embedded' ? nextWrite() : write;

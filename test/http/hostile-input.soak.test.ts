@@ -18,15 +18,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { schema } from '../../src/graphql/schema.ts';
 import { baseOf, demoEnvironment, runServer } from '../support/cli/process.ts';
-import { createRandom } from '../support/graphql/random-documents.ts';
 import {
-  Dice,
   hostileFrame,
   hostileMessage,
   hostileOperation,
   hostileRequest,
 } from '../support/http/hostile-input.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
+import { Dice } from '../support/models/dice.ts';
 
 const firstSeed = Number(process.env['HOSTILE_SEED'] ?? Date.now() % 2 ** 31);
 const seconds = Number(process.env['HOSTILE_SECONDS'] ?? 25);
@@ -212,7 +211,7 @@ test('any input leaves the process alive, other clients answered, and log and me
     const context = `HOSTILE_SEED=${seed} (${kind}, from ${firstSeed} on)`;
     try {
       const before = waits.length;
-      await batches[kind]?.(new Dice(createRandom(seed)));
+      await batches[kind]?.(new Dice(seed));
       await expect.poll(() => waits.length).toBeGreaterThan(before);
       expect(late).toEqual([]);
       expect([server.child.exitCode, server.child.signalCode, server.errors()]).toEqual([
@@ -248,7 +247,7 @@ test('any input leaves the process alive, other clients answered, and log and me
 });
 
 test('hostile operations ask every field that has arguments, as subscriptions, too, and with literals', () => {
-  const dice = new Dice(createRandom(1));
+  const dice = new Dice(1);
   const queries = Array.from({ length: 400 }, () => hostileOperation(schema, dice).query);
   const asked = new Set<string>();
   const types = new TypeInfo(schema);

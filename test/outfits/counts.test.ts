@@ -8,8 +8,8 @@ import { callCommand } from '../support/cli/commands.ts';
 import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { applyAll, setBucketSize, tooLarge } from '../support/databases/small-buckets.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
-import { createRandom } from '../support/graphql/random-documents.ts';
 import { amount, testOnce } from '../support/lane.ts';
+import { Dice } from '../support/models/dice.ts';
 
 /** Statements of the storm; more by hand: STORM=100000 and --testTimeout. */
 const stormSize = Number(process.env['STORM'] ?? amount(1_500, 3_500));
@@ -32,8 +32,8 @@ type Queryable = Pick<pg.Client, 'query'>;
 type Random = (below: number) => number;
 
 function seededRandom(seed: number): Random {
-  const random = createRandom(seed);
-  return (below) => Math.floor(random() * below);
+  const dice = new Dice(seed);
+  return (below) => dice.below(below);
 }
 
 /** One of `choices`, each as likely as its weight says. */

@@ -21,6 +21,7 @@ import {
   validate,
   valueFromASTUntyped,
 } from 'graphql';
+import type { Dice } from '../models/dice.ts';
 
 export interface RandomDocument {
   readonly text: string;
@@ -35,26 +36,15 @@ export interface Values {
   readonly String: readonly string[];
 }
 
-/** Numbers below 1, the same for the same seed (mulberry32). */
-export function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** A document that is valid, since those that are not are thrown away. */
 export function generateDocument(
   schema: GraphQLSchema,
-  random: () => number,
+  dice: Dice,
   values: Values,
   operation = OperationTypeNode.QUERY,
 ): RandomDocument {
   for (;;) {
-    const document = new Writer(schema, random, values).write(operation);
+    const document = new Writer(schema, dice, values).write(operation);
     if (validate(schema, parse(document.text)).length === 0) return document;
   }
 }
@@ -74,7 +64,7 @@ class Writer {
 
   constructor(
     private readonly schema: GraphQLSchema,
-    private readonly random: () => number,
+    private readonly dice: Dice,
     private readonly values: Values,
   ) {}
 
@@ -94,17 +84,9 @@ class Writer {
     return { text, types, variables: Array.from({ length: 5 }, () => this.#variableValues()) };
   }
 
-  #chance(probability: number): boolean {
-    return this.random() < probability;
-  }
-
-  #pick<Item>(items: readonly Item[]): Item {
-    return items[Math.floor(this.random() * items.length)] as Item;
-  }
-
   #selectionSet(type: GraphQLObjectType, depth: number): string {
-    const selections = Array.from({ length: 1 + Math.floor(this.random() * 5) }, () => {
-      const kind = this.random();
+    const selections = Array.from({ length: 1 + this.dice.below(5) }, () => {
+      const kind = this.dice.number();
       if (kind < 0.12 && depth < 5) return this.#inlineFragment(type, depth);
       return kind < 0.3 && depth < 5 ? this.#spread(type, depth) : this.#field(type, depth);
     });
@@ -115,14 +97,14 @@ class Writer {
     const fields = Object.values(type.getFields());
     const leaves = fields.filter((field) => isLeafType(getNamedType(field.type)));
     const isDeep = depth >= 5 || this.#fieldsLeft <= 0;
-    if (this.#chance(0.03) || (isDeep && leaves.length === 0)) return '__typename';
-    const field = this.#pick(isDeep ? leaves : fields);
+    if (this.dice.chance(0.03) || (isDeep && leaves.length === 0)) return '__typename';
+    const field = this.dice.pick(isDeep ? leaves : fields);
     this.#fieldsLeft -= 1;
     const named = getNamedType(field.type);
-    const alias = this.#chance(0.2) ? `${this.#pick(['a', 'b', 'c'])}: ` : '';
+    const alias = this.dice.chance(0.2) ? `${this.dice.pick(['a', 'b', 'c'])}: ` : '';
     let set = isObjectType(named) ? ` ${this.#selectionSet(named, depth + 1)}` : '';
     if (isAbstractType(named)) {
-      const possible = this.#pick(this.schema.getPossibleTypes(named));
+      const possible = this.dice.pick(this.schema.getPossibleTypes(named));
       set = ` { __typename ... on ${possible.name} ${this.#selectionSet(possible, depth + 1)} }`;
     }
     const condition = type === this.schema.getSubscriptionType() ? '' : this.#condition();
@@ -130,13 +112,13 @@ class Writer {
   }
 
   #inlineFragment(type: GraphQLObjectType, depth: number): string {
-    const on = this.#chance(0.5) ? ` on ${type.name}` : '';
+    const on = this.dice.chance(0.5) ? ` on ${type.name}` : '';
     return `...${on}${this.#condition()} ${this.#selectionSet(type, depth + 1)}`;
   }
 
   #spread(type: GraphQLObjectType, depth: number): string {
     const written = this.#fragmentsOf.get(type.name) ?? [];
-    let name = written.length > 0 && this.#chance(0.6) ? this.#pick(written) : undefined;
+    let name = written.length > 0 && this.dice.chance(0.6) ? this.dice.pick(written) : undefined;
     if (!name) {
       name = `${type.name}${this.#fragments.size}`;
       // Reserved first, so that names stay apart; usable once it is written, so that none is in itself.
@@ -149,29 +131,29 @@ class Writer {
   }
 
   #condition(): string {
-    if (!this.#chance(0.15)) return '';
-    const directive = this.#pick(['include', 'skip']);
+    if (!this.dice.chance(0.15)) return '';
+    const directive = this.dice.pick(['include', 'skip']);
     const boolean = this.schema.getType('Boolean') as GraphQLInputType;
-    const literal = () => String(this.#chance(0.5));
-    const value = this.#chance(0.4)
+    const literal = () => String(this.dice.chance(0.5));
+    const value = this.dice.chance(0.4)
       ? literal()
-      : this.#variable(boolean, this.#chance(0.5) ? literal() : undefined, true);
+      : this.#variable(boolean, this.dice.chance(0.5) ? literal() : undefined, true);
     return ` @${directive}(if: ${value})`;
   }
 
   #arguments(args: readonly GraphQLArgument[]): string {
-    const given = args.filter(({ type }) => isNonNullType(type) || this.#chance(0.4));
+    const given = args.filter(({ type }) => isNonNullType(type) || this.dice.chance(0.4));
     return given.length > 0 ? `(${given.map((one) => this.#argument(one)).join(', ')})` : '';
   }
 
   /** An argument, or a field of an input: a variable or a literal. */
   #argument({ name, type }: GraphQLArgument | GraphQLInputField): string {
     const isRequired = isNonNullType(type);
-    if (this.#chance(0.5)) {
-      const fallback = this.#chance(0.4) ? this.#literal(type, true) : undefined;
+    if (this.dice.chance(0.5)) {
+      const fallback = this.dice.chance(0.4) ? this.#literal(type, true) : undefined;
       return `${name}: ${this.#variable(type, fallback, isRequired)}`;
     }
-    return `${name}: ${!isRequired && this.#chance(0.15) ? 'null' : this.#literal(type)}`;
+    return `${name}: ${!isRequired && this.dice.chance(0.15) ? 'null' : this.#literal(type)}`;
   }
 
   /** A variable of its own: nullable with a default where null is not allowed, too. */
@@ -188,32 +170,32 @@ class Writer {
     if (isListType(type)) {
       const item = this.#literal(type.ofType, isConstant);
       // One value stands for a list of it.
-      return this.#pick([item, `[${item}]`, `[${item}]`, '[]']);
+      return this.dice.pick([item, `[${item}]`, `[${item}]`, '[]']);
     }
     if (isInputObjectType(type)) {
       // One condition: more at a time let nothing through.
-      const field = this.#pick(Object.values(type.getFields()));
-      if (this.#chance(0.3)) return '{}';
+      const field = this.dice.pick(Object.values(type.getFields()));
+      if (this.dice.chance(0.3)) return '{}';
       const constant = () => `${field.name}: ${this.#literal(field.type, true)}`;
       return `{ ${isConstant ? constant() : this.#argument(field)} }`;
     }
-    if (isEnumType(type)) return this.#pick(type.getValues()).name;
-    if (type.name === 'Int') return String(this.#pick(this.values.Int));
+    if (isEnumType(type)) return this.dice.pick(type.getValues()).name;
+    if (type.name === 'Int') return String(this.dice.pick(this.values.Int));
     return type.name === 'Boolean'
-      ? String(this.#chance(0.5))
-      : JSON.stringify(this.#pick(this.values.String));
+      ? String(this.dice.chance(0.5))
+      : JSON.stringify(this.dice.pick(this.values.String));
   }
 
   #variableValues(): Record<string, unknown> {
     const values: Record<string, unknown> = {};
     for (const { name, type, isRequired } of this.#variables) {
-      const kind = this.random();
+      const kind = this.dice.number();
       // What must be there is left out or null now and then only, or else nothing is answered.
       const rare = isRequired ? 0.2 : 1;
       if (kind < 0.12 * rare) continue;
       if (kind < 0.27 * rare) values[name] = null;
       else if (kind < 0.27 * rare + 0.02)
-        values[name] = this.#pick(['nonsense', 1.5, [], {}, 2 ** 31]);
+        values[name] = this.dice.pick(['nonsense', 1.5, [], {}, 2 ** 31]);
       else values[name] = valueFromASTUntyped(parseValue(this.#literal(type, true)));
     }
     return values;

@@ -12,46 +12,8 @@ import {
   print,
   visit,
 } from 'graphql';
-import { createRandom, generateDocument } from '../graphql/random-documents.ts';
-
-/** Choices by numbers below 1. */
-export class Dice {
-  constructor(private readonly random: () => number) {}
-
-  /** Dice of their own for things that happen at the same time: the order in which they are thrown must not count. */
-  split(count: number): Dice[] {
-    return Array.from({ length: count }, () => new Dice(createRandom(this.below(2 ** 32))));
-  }
-
-  /** A whole number below `most`. */
-  below(most: number): number {
-    return Math.floor(this.random() * most);
-  }
-
-  chance(share: number): boolean {
-    return this.random() < share;
-  }
-
-  pick<Item>(items: readonly Item[]): Item {
-    return items[this.below(items.length)] as Item;
-  }
-
-  times<Item>(most: number, make: (index: number) => Item): Item[] {
-    return Array.from({ length: this.below(most + 1) }, (_, index) => make(index));
-  }
-
-  /** The same word in other letters: upper and lower case by chance. */
-  spell(word: string): string {
-    return [...word].map((it) => (this.chance(0.4) ? it.toUpperCase() : it.toLowerCase())).join('');
-  }
-
-  /** One piece, or several. */
-  cut(bytes: Buffer): Buffer[] {
-    if (this.chance(0.5)) return [bytes];
-    const at = this.below(bytes.length + 1);
-    return [bytes.subarray(0, at), bytes.subarray(at)];
-  }
-}
+import { generateDocument } from '../graphql/random-documents.ts';
+import type { Dice } from '../models/dice.ts';
 
 /** Characters that grow, join, turn or break when text is folded, normalized, split or encoded. */
 const oddCharacters = [
@@ -101,9 +63,8 @@ export function hostileOperation(
   schema: GraphQLSchema,
   dice: Dice,
 ): { query: string; variables: object } {
-  const random = () => dice.below(2 ** 32) / 2 ** 32;
   const root = dice.pick(Object.values(OperationTypeNode));
-  const { text, types, variables } = generateDocument(schema, random, ordinary, root);
+  const { text, types, variables } = generateDocument(schema, dice, ordinary, root);
   // Most that are Boolean are those of conditions.
   const names = Object.keys(types).filter(
     (one) => `${types[one]}` !== 'Boolean' || dice.chance(0.1),
