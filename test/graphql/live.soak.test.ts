@@ -42,7 +42,10 @@ async function openMany<Opened>(count: number, open: (index: number) => Promise<
 
 const viewers = 300;
 test(`a change reaches ${viewers} viewers with answers of their own, and delays no other client`, async () => {
-  const { server, base, commit, url } = await start({ AUTH_JWT_SECRET: secret });
+  const { server, base, commit, url } = await start({
+    AUTH_JWT_SECRET: secret,
+    REQUEST_TIMEOUT: '120s',
+  });
   const own = await openMany(viewers, async (index) =>
     subscribe(base, 1, await signIn(index + 1), 'title viewerHasLiked'),
   );
