@@ -16,9 +16,10 @@ const valuesPerField = 5;
 
 export function useTurns(operations: Operations): OperationPlugin {
   return {
-    async onParams({ params: { query }, context: { run } }) {
-      if (query === undefined || operations.get(query)) return;
-      await takeTurn(parsing, { sender: run.caller.sender });
+    // Without a promise where the document is known: behind one, Yoga makes several more.
+    onParams({ params: { query }, context: { run } }) {
+      const isKnown = query === undefined || operations.get(query);
+      return isKnown ? undefined : takeTurn(parsing, { sender: run.caller.sender });
     },
     onExecute({ executeFn, setExecuteFn, context: { run } }) {
       setExecuteFn(async (args: ExecutionArgs) => {
