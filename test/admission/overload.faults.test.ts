@@ -1,15 +1,14 @@
 // More clients than there is room for: who is let in is served as ever, and the others are told at once. Answers from
 // memory need no room.
 import { beforeEach, expect, test } from 'vitest';
-import { baseOf, runServer } from '../support/cli/process.ts';
+import { baseOf, demoEnvironment, runServer } from '../support/cli/process.ts';
 import { type Address, type Answer, addressOf, keepBusy } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
-import { makeOutfits } from '../support/faults/outfits.ts';
 
 let environment: Record<string, string>;
 
 beforeEach(async () => {
-  environment = await makeOutfits();
+  environment = { ...(await demoEnvironment()), HOST: '127.0.0.1' };
 });
 
 /** The time below which `share` of the answers were. */

@@ -9,6 +9,7 @@ import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import {
   baseOf,
+  demoEnvironment,
   metricsOf,
   migratedEnvironmentOf,
   type Run,
@@ -23,7 +24,6 @@ import {
   sendPart,
 } from '../support/faults/clients.ts';
 import { send } from '../support/faults/load.ts';
-import { makeOutfits } from '../support/faults/outfits.ts';
 import { databaseKinds } from '../support/gateway.ts';
 import { closeServer, listen } from '../support/http/listen.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
@@ -31,7 +31,7 @@ import { secret, signIn } from '../support/http/tokens.ts';
 let environment: Record<string, string>;
 
 beforeEach(async () => {
-  environment = await makeOutfits();
+  environment = { ...(await demoEnvironment()), HOST: '127.0.0.1' };
 });
 
 test('a place is not held by who sends or reads nothing more, who has left, or by made-up tokens', async () => {
@@ -217,7 +217,7 @@ test.each(databaseKinds)(
   'a burst of 2,000 requests for the first page, and of 1,000 for different pages, is answered whole: %s',
   async (kind) => {
     const own = kind === 'embedded' ? await migratedEnvironmentOf(kind) : environment;
-    // 125 pages in each order: of 500 outfits, and of more than 500 in the demonstration set.
+    // 125 pages in each order, which the demonstration set has.
     // Nobody is told that it is in vain, however busy the machine is.
     const settings = { HOST: '127.0.0.1', PAGE_SIZE: '4', REQUEST_TIMEOUT: '120s' };
     const base = await baseOf(runServer({ ...own, ...settings }));

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { pageStatement } from '../../src/outfits/lists/statements.ts';
 import { migratedEnvironmentOf } from '../support/cli/process.ts';
 import { connectForTest } from '../support/databases/connections.ts';
+import { applyAll as applyInBatches } from '../support/databases/small-buckets.ts';
 
 /** A migrated database, and connections to it for the test. */
 async function openMigrated() {
@@ -40,18 +41,9 @@ async function compare(client: pg.Client): Promise<void> {
   expect(page.map(({ id }) => id)).toEqual(listed.map(({ id }) => id));
 }
 
-/** Applies all pending changes. Returns how many. */
-async function applyAll(client: pg.Client, batch = 100_000): Promise<number> {
-  for (let total = 0; ; ) {
-    const { rows } = await client.query(
-      'SELECT applied::int, is_done FROM apply_pending_outfit_changes($1)',
-      [batch],
-    );
-    total += rows[0].applied;
-    await compare(client);
-    if (rows[0].is_done) return total;
-  }
-}
+/** Applies all pending changes, and compares behind each batch. */
+const applyAll = (client: pg.Client, batch?: number) =>
+  applyInBatches(client, batch, () => compare(client));
 
 test.each([1, 100_000])(
   'counts that come from a cluster with later transactions are right from the first write on, with batches of %i',

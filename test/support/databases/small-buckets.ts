@@ -14,13 +14,21 @@ export async function setBucketSize(client: Queryable, size: number): Promise<vo
 export const tooLarge =
   'outfit_buckets WHERE NOT is_group AND public + private > 2 * outfit_bucket_size()';
 
-/** Applies pending changes in batches, each in a transaction of its own. Returns how many. */
-export async function applyAll(client: Queryable, batch = 100_000): Promise<number> {
+/**
+ * Applies pending changes in batches, each in a transaction of its own. Returns how many.
+ * @param onBatch called behind each
+ */
+export async function applyAll(
+  client: Queryable,
+  batch = 100_000,
+  onBatch = async () => {},
+): Promise<number> {
   for (let total = 0; ; ) {
     const { rows } = await client.query(
       `SELECT applied::int, is_done AS "isDone" FROM apply_pending_outfit_changes(${batch})`,
     );
     total += rows[0].applied;
+    await onBatch();
     if (rows[0].isDone) return total;
   }
 }
