@@ -73,7 +73,7 @@ const revokeExecute = `DO $do$ DECLARE one regprocedure; BEGIN
   END LOOP;
 END $do$;`;
 
-/** The modes need the owner of the table. Without them, replicated changes of it are not noted. */
+/** The modes need the owner of the table. */
 function triggerScript(table: WatchedTable, nth: number): string {
   const triggers = triggersOf(table, nth);
   const modes = triggers
