@@ -94,6 +94,9 @@ BEGIN
     ${updateOf(first, firstTable, before, after)};
   END IF;${others.join('')}
   PERFORM attached_carry_now();
+  IF NOT EXISTS (SELECT FROM outfits WHERE id = ${after}.id) THEN
+    RAISE 'what is written cannot be read here by the mapping';
+  END IF;
   RETURN ${after}.id;
 END $attached$;
 CREATE OR REPLACE FUNCTION attached_delete_outfit(which integer) RETURNS void

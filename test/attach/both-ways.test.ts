@@ -173,6 +173,34 @@ describe('a mutation', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
+  test('a mutation that a rule of the old tables forbids is refused, and nothing of it stays', async () => {
+    const { old, environment } = await attached();
+    await old.query(`ALTER TABLE shop.outfit ALTER title TYPE varchar(30), ADD CHECK (title <> 'checked');
+      CREATE FUNCTION shop.judge() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.title = 'raised' THEN RAISE 'no'; ELSIF NEW.title = 'hidden' THEN NEW.deleted = now(); END IF; RETURN NEW; END $$;
+      CREATE TRIGGER judge BEFORE INSERT OR UPDATE ON shop.outfit FOR EACH ROW EXECUTE FUNCTION shop.judge()`);
+    const ask = await openFor(environment);
+    const refused = {
+      errors: [
+        {
+          message: 'A rule of the tables of the old service forbids this.',
+          extensions: { code: 'FORBIDDEN' },
+        },
+      ],
+    };
+    for (const title of ['long '.repeat(9), 'checked', 'raised', 'hidden']) {
+      const create = `mutation { createOutfit(input: { title: "${title}", imageKey: "${key}" }) { outfit { title } } }`;
+      expect(await ask(5, create)).toMatchObject(refused);
+      const update = `mutation { updateOutfit(id: "${outfitId(4)}", input: { title: "${title}" }) { outfit { title } } }`;
+      expect(await ask(5, update)).toMatchObject(refused);
+    }
+    const { rows } = await old.query(
+      "SELECT id FROM shop.outfit WHERE id > 200 OR title NOT LIKE 'Outfit %'",
+    );
+    expect(rows).toEqual([]);
+    expect(await check(environment)).toEqual(equal);
+  });
+
   test('a mutation is taken in canary, where the old service answers too', async () => {
     const { environment } = await attached();
     const ask = await openFor(environment, {

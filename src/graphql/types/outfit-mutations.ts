@@ -17,7 +17,7 @@ import {
   deleteOutfit,
   NoSuchUserError,
   NotTheOwnerError,
-  OutfitInUseError,
+  OldServiceRefusesError,
   OutfitNotFoundError,
   setLike,
   updateOutfit,
@@ -205,7 +205,7 @@ async function mapErrors<Result>(writing: Promise<Result>): Promise<Result> {
     return await writing;
   } catch (error) {
     if (error instanceof OutfitNotFoundError) throw notFound(error.message);
-    if (error instanceof NotTheOwnerError || error instanceof OutfitInUseError) {
+    if (error instanceof NotTheOwnerError || error instanceof OldServiceRefusesError) {
       throw forbidden(error.message);
     }
     if (error instanceof NoSuchUserError) throw invalidToken();

@@ -43,10 +43,10 @@ export class NotTheOwnerError extends Error {
   }
 }
 
-/** The attached tables have rows that refer to it, and forbid its deletion. */
-export class OutfitInUseError extends Error {
-  constructor(id: number) {
-    super(`Outfit ${id} cannot be deleted: the old service refers to it.`);
+/** A rule of the attached tables forbids it: a constraint, or a trigger. */
+export class OldServiceRefusesError extends Error {
+  constructor(message = 'A rule of the tables of the old service forbids this.') {
+    super(message);
   }
 }
 
@@ -75,7 +75,8 @@ export async function createOutfit(
   const outfit = newOutfit(userId, values);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await insertOutfit(read, outfit, request, writesAttached);
+      const inserting = insertOutfit(read, outfit, request, writesAttached);
+      return await (writesAttached ? inserting.catch(refuseThere) : inserting);
     } catch (error) {
       if (attempt === maxAttempts) throw error;
       if (request && isKeyTaken(error)) {
@@ -152,7 +153,7 @@ export async function updateOutfit(
   const data = { ...columns, modified: takeTimestamp(), modificationDevice: device ?? 'web' };
   if (writing.writesAttached) {
     const given = [recordOf({ ...data, id: own.id }), own.isStaff ? null : own.userId];
-    const [row] = await writing.read<FlatRow>(saveAttached, given);
+    const [row] = await writing.read<FlatRow>(saveAttached, given).catch(refuseThere);
     if (!row) throw await refusalOf(writing, own);
     return rowOf(row);
   }
@@ -214,7 +215,9 @@ async function deleteAttached(
   const [row] = await writing
     .read<{ userId: number; isDeleted: boolean }>(deleteAttachedStatement, [own.id, owner])
     .catch((error) => {
-      throw sqlStateOf(error) === foreignKeyFailed ? new OutfitInUseError(own.id) : error;
+      if (sqlStateOf(error) !== foreignKeyFailed) return refuseThere(error);
+      const message = `Outfit ${own.id} cannot be deleted: the old service refers to it.`;
+      throw new OldServiceRefusesError(message);
     });
   if (!row?.isDeleted) throw await refusalOf(writing, own);
   return row;
@@ -290,6 +293,12 @@ async function explainMissingUser<Result>(writing: Promise<Result>): Promise<Res
   } catch (error) {
     throw sqlStateOf(error) === foreignKeyFailed ? new NoSuchUserError() : error;
   }
+}
+
+/** @throws OldServiceRefusesError for wrong data, constraints, and what a function raises */
+function refuseThere(error: unknown): never {
+  const isRule = /^(?:2[23]|44|P0)/.test(sqlStateOf(error) ?? '') && !isKeyTaken(error);
+  throw isRule ? new OldServiceRefusesError() : error;
 }
 
 /** A concurrent request with the same key was first. */
