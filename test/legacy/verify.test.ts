@@ -394,6 +394,13 @@ describeOnce('verify', () => {
     ).toMatchObject({ code: 0 });
   });
 
+  test('an ordering that the source refuses differs in status, also where it is walked last', async () => {
+    const legacy = await serve();
+    const refused = [400, {}, { ordering: ['No.'] }] as const;
+    legacy.intercept = ({ url }) => (url.search === '?ordering=-id' ? refused : undefined);
+    expect(await verify(legacy.url)).toMatchObject({ code: 1, named: ['status'] });
+  });
+
   test('what is accepted in one place is, among however many', async () => {
     const extra = (id: number) =>
       Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f_${id}_${index}`, 1]));

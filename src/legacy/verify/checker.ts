@@ -96,8 +96,8 @@ export class Checker {
       );
       throw new SourceError(failure);
     }
-    this.#failuresInRow = theirs.status && ours.status ? 0 : this.#failuresInRow + 1;
-    if (failure !== undefined && this.#failuresInRow >= maxFailuresInRow) {
+    this.#failuresInRow = findSilent({ theirs, ours }) === undefined ? 0 : this.#failuresInRow + 1;
+    if (this.#failuresInRow >= maxFailuresInRow) {
       throw new SourceError(`${maxFailuresInRow} requests in a row had no answer. ${failure}`);
     }
     return { theirs, ours };
@@ -109,7 +109,7 @@ export class Checker {
   #compare(request: ComparedRequest, answers: Both<Asked>): Difference[] {
     const { method, targets, select } = request;
     const { theirs, ours } = this.options;
-    const silent = [answers.theirs, answers.ours].find(({ status }) => status === 0)?.failure;
+    const silent = findSilent(answers);
     if (silent !== undefined) return [{ kind: 'status', where: 'unreachable', sentence: silent }];
     const bases = { theirs: theirs.linkBases ?? theirs.base, ours: ours.linkBases ?? ours.base };
     const compared = { method, target: targets.theirs, headers: this.#headersOf(request) };
@@ -170,5 +170,9 @@ export class Checker {
     this.report(request, differences);
   }
 }
+
+/** Why a service has given no answer at all. */
+const findSilent = ({ theirs, ours }: Both<Asked>) =>
+  [theirs, ours].find(({ status, failure }) => status === 0 && failure !== undefined)?.failure;
 
 const keyOf = ({ kind, where }: Difference) => `${kind} ${where}`;

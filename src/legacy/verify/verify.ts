@@ -121,6 +121,7 @@ async function compareAll(
     const walk = { checker, ordering, found, onRecords };
     if (sample === undefined) await walkOrdering(walk);
     else await samplePages(walk, sample, pages, size);
+    await checker.recheck();
     done.orders++;
   }
   done.records = compared;

@@ -105,7 +105,7 @@ const maxSharedPerPage = 2;
  * the other. So the order is checked page by page, and records are matched by their ids.
  */
 export async function walkOrdering(options: WalkOptions): Promise<void> {
-  const { checker, ordering, found, onRecords } = options;
+  const { ordering, found, onRecords } = options;
   const isFirst = ordering.name === '';
   const listings = isFirst ? found : new Listings();
   const watches = { theirs: createEndWatch(), ours: createEndWatch() };
@@ -136,7 +136,6 @@ export async function walkOrdering(options: WalkOptions): Promise<void> {
     queries = { theirs: read.theirs?.next, ours: read.ours?.next };
   }
   await reportOneSided(options, listings, hasOpenTies || listings.hasRepeated);
-  await checker.recheck();
   if (hasOpenTies) noteTies(options);
 }
 
@@ -194,7 +193,7 @@ export async function samplePages(
   pages: number,
   pageSize: number,
 ): Promise<void> {
-  const { checker, onRecords } = options;
+  const { onRecords } = options;
   const chosen = Math.min(number, pages);
   for (let index = 0; index < chosen; index++) {
     const page = 1 + Math.round((index * (pages - 1)) / (chosen - 1 || 1));
@@ -208,7 +207,6 @@ export async function samplePages(
     });
     onRecords(pageSize);
   }
-  await checker.recheck();
 }
 
 /** One-sided records that are looked up again before they are reported; the rest are reported at once. */
