@@ -1,4 +1,5 @@
-// Streams the records of the whole listing by keyset pagination, in constant memory.
+// Streams what is exported by keyset pagination, in constant memory: the records of the listing, or the rows beside them.
+// In SQL: pages of ten thousand rows, behind keys of two columns.
 import { execute, getOperationAST } from 'graphql';
 import type { Config } from '../../config/config.ts';
 import type { Database } from '../../database/database.ts';
@@ -74,4 +75,31 @@ function createWalk(createContext: () => Context): Walk {
       hasNext = pageInfo.hasNextPage;
     }
   };
+}
+
+const pageSize = 10_000;
+
+/** By keyset pagination over $1 and $2, the last keys. The first columns are the keys; users have the shape of REST. */
+const statements = {
+  likes: `SELECT outfit_id AS outfit, user_id AS user FROM outfit_likes
+    WHERE (outfit_id, user_id) > ($1::bigint, $2::bigint) ORDER BY outfit_id, user_id LIMIT ${pageSize}`,
+  users: `SELECT id, avatar_key, username, first_name, last_name FROM users
+    WHERE id > $1::bigint AND $2::bigint = 0 ORDER BY id LIMIT ${pageSize}`,
+};
+
+type Row = { readonly id?: number; readonly outfit?: number; readonly user?: number };
+
+/** Likes and users as import --likes and --users read them. */
+export async function* readTable(
+  read: ReadRows,
+  table: keyof typeof statements,
+): AsyncGenerator<readonly Buffer[]> {
+  let last = [-(2 ** 31) - 1, 0];
+  for (;;) {
+    const rows = await read<Row>(statements[table], last);
+    yield rows.map(encodeJson);
+    const { id, outfit, user } = rows.at(-1) ?? {};
+    if (rows.length < pageSize) return;
+    last = [outfit ?? id ?? 0, user ?? 0];
+  }
 }

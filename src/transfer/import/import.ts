@@ -22,7 +22,7 @@ import type { Checkpoint, Progress } from './checkpoint.ts';
 import { type Compared, compareOutfits } from './dry-run.ts';
 import { FieldCounts } from './fields.ts';
 import { findNotInSource, type Pruner } from './prune.ts';
-import { Run, type RunOptions, type RunOutcome, reasonAgainstRemoval } from './run.ts';
+import { Run, type RunOptions, type RunOutcome } from './run.ts';
 
 /** Pending changes are added to the counts after this many outfits: see docs/counting.md. */
 const applyEvery = 20_000;
@@ -98,10 +98,13 @@ class ImportRun extends Run<ResumedOptions> {
     this.#fields = new FieldCounts(resume?.unkept, resume?.outside);
     this.#bases = resume?.bases ?? {};
     this.#savedId = resume?.savedId;
+    if (this.options.checkpoint) {
+      this.next = 'The same command continues from there; --restart starts again.';
+    }
   }
 
   async run(): Promise<RunOutcome> {
-    const { pool, options, totals } = this;
+    const { pool, options } = this;
     const { isDry, replace, pruner, resume, config } = options;
     // With --replace, an export that has reserved ids may be restored.
     if (!replace && !isDry && config.firstId !== undefined) await reserveIds(pool, config.firstId);
@@ -110,7 +113,7 @@ class ImportRun extends Run<ResumedOptions> {
       replace ? config.firstId : ((await readFirstId(pool)) ?? config.firstId),
     );
     const came = this.#ids.size;
-    const partial = this.#reasonAgainstRemoval();
+    const partial = this.#whyPartial();
     const isComplete = !this.isInterrupted && !resume;
     const keptFrom = replace ? undefined : await readFirstId(pool);
     const notInSource = isComplete ? await findNotInSource(pool, this.#ids, keptFrom) : undefined;
@@ -122,19 +125,14 @@ class ImportRun extends Run<ResumedOptions> {
     const crawl = { came, notInSource, partial, bases: this.#bases, recent: this.#recent };
     const pruned = this.isInterrupted ? undefined : await pruner?.prune(crawl);
     const isCounted = isComplete && this.#unnamed === 0;
-    const lacking = isCounted ? Math.max(0, (this.count ?? 0) - came) : 0;
+    const lacking = isCounted ? (this.count ?? 0) - came : 0;
     const isRefused = pruner?.hasRefused || (replace && partial !== undefined);
-    const isFlawed = totals.broken > 0 || lacking > 0 || this.shortened !== undefined;
-    return {
-      lines: [
-        ...this.#describe(notInSource, pruned),
-        ...this.#describeRemoval(partial, notInSource, removed, pruned !== undefined),
-        lacking > 0 &&
-          `The listing counts ${formatNumber(lacking)} more outfits than were read: import it again, or find the missing page.`,
-      ].filter((line) => line !== false),
-      code: this.isInterrupted ? 130 : isFlawed || isRefused ? 1 : 0,
-      isResumed: resume !== undefined,
-    };
+    const lines = [
+      ...this.#describe(notInSource, pruned),
+      ...this.#describeRemoval(partial, notInSource, removed, pruned !== undefined),
+    ];
+    const outcome = this.conclude('outfits', lines, lacking, isRefused);
+    return { ...outcome, isResumed: resume !== undefined };
   }
 
   /** @param firstId ids from this one on are refused */
@@ -210,20 +208,18 @@ class ImportRun extends Run<ResumedOptions> {
     return findListingUrl(this.options.sources) !== undefined;
   }
 
-  #reasonAgainstRemoval(): string | undefined {
-    return reasonAgainstRemoval({
-      ending:
-        (this.isInterrupted && 'the import was interrupted') ||
+  #whyPartial(): string | undefined {
+    return this.reasonAgainstRemoval(
+      (this.isInterrupted && 'the import was interrupted') ||
         (this.options.resume && 'the import continued where another one had stopped') ||
         this.shortened ||
         (this.#unnamed > 0 && 'some records have no valid id') ||
         // One record must not stop it for good, but a source of another form has none that is valid.
         (2 * this.totals.broken > this.totals.read && 'most records were broken'),
-      broken: 0,
       // The smaller count: a record that was created meanwhile is on a page that was read before.
-      count: Math.min(this.firstCount ?? 0, this.count ?? 0),
-      came: this.#ids.size,
-    });
+      Math.min(this.firstCount ?? 0, this.count ?? 0),
+      this.#ids.size,
+    );
   }
 
   get #remover(): string {
@@ -233,7 +229,7 @@ class ImportRun extends Run<ResumedOptions> {
   /** @param pruned undefined without --prune */
   #describe(notInSource: IdSet | undefined, pruned: number | undefined): string[] {
     const { created, updated, unchanged, broken } = this.totals;
-    const { isDry, resume, checkpoint } = this.options;
+    const { isDry, resume } = this.options;
     const already = resume?.totals.read ?? 0;
     const show = (number: number, what: string, names?: Iterable<string | number>) => {
       const isNamed = isDry && names && number > 0;
@@ -249,17 +245,11 @@ class ImportRun extends Run<ResumedOptions> {
       ...(pruned === undefined ? [] : [show(pruned, 'removed')]),
       show(broken, 'broken'),
     ];
-    const lines = [this.summarize('records', kept, already)];
-    if (already > 0) {
-      lines.push(`${formatNumber(already)} of them were read by the interrupted import.`);
-    }
-    if (this.isInterrupted) {
-      const next = checkpoint
-        ? 'The same command continues from there; --restart starts again.'
-        : 'Run it again for the rest.';
-      lines.push(`Interrupted; what was read is saved. ${next}`);
-    }
-    return [...lines, ...this.#describeBases(), ...this.#fields.describe()];
+    return [
+      ...this.summarize('records', kept, already),
+      ...this.#describeBases(),
+      ...this.#fields.describe(),
+    ];
   }
 
   #describeBases(): string[] {

@@ -11,7 +11,7 @@ import {
 import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
 import { checkLike, checkUser } from '../source/record.ts';
 import type { SourceBatch } from '../source/source.ts';
-import { Run, type RunOptions, type RunOutcome, reasonAgainstRemoval } from './run.ts';
+import { Run, type RunOptions, type RunOutcome } from './run.ts';
 
 /** @throws SourceError when the source fails; the batches before are saved */
 export function importPeople(
@@ -39,29 +39,22 @@ class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }
     );
     const { read, broken, ...saved } = this.totals;
     const kept = Object.entries({ ...saved, broken });
-    const lines = [
-      this.summarize(
-        kind,
-        kept.map(([what, number]) => `${formatNumber(number)} ${what}`),
-      ),
-    ];
-    if (this.isInterrupted) {
-      lines.push('Interrupted; what was read is saved. Run it again for the rest.');
-      return { lines, code: 130, isResumed: false };
-    }
+    const lines = this.summarize(
+      kind,
+      kept.map(([name, number]) => `${formatNumber(number)} ${name}`),
+    );
+    if (this.isInterrupted) return this.conclude(kind, lines, 0, false);
+    const isBroken = broken > this.#strangers && 'some records were broken';
     const count = this.count ?? 0;
-    const crawl = { ending: this.shortened, broken: broken - this.#strangers, count, came: read };
-    const partial = reasonAgainstRemoval(crawl);
-    if (replace && partial !== undefined) {
-      lines.push(`Nothing is removed, because ${partial}.`);
-    } else if (replace && !isDry) {
+    const partial = this.reasonAgainstRemoval(this.shortened ?? isBroken, count, read);
+    const isRefused = replace && partial !== undefined;
+    if (isRefused) lines.push(`Nothing is removed, because ${partial}.`);
+    else if (replace && !isDry) {
       const removed = await removeOlderLikes(this.pool, moment);
       lines.push(`Removed, because the source does not have them: ${formatNumber(removed)} likes.`);
     }
     const differing = await this.#finish(lines);
-    const isLacking = count > read || this.shortened !== undefined || differing;
-    const isRefused = replace && partial !== undefined;
-    return { lines, code: broken > 0 || isLacking || isRefused ? 1 : 0, isResumed: false };
+    return this.conclude(kind, lines, count - read, isRefused || differing);
   }
 
   async #saveLikes(batch: SourceBatch): Promise<void> {
@@ -92,11 +85,7 @@ class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }
   async #finish(lines: string[]): Promise<boolean> {
     const { pool } = this;
     const { kind, isDry } = this.options;
-    const { read, created, updated } = this.totals;
-    const lacking = (this.count ?? 0) - read;
-    if (lacking > 0) {
-      lines.push(`The listing counts ${formatNumber(lacking)} more ${kind} than were read.`);
-    }
+    const { created, updated } = this.totals;
     if (this.#lacksUsers) lines.push('Users without outfits come with --users: import them first.');
     if (isDry) return false;
     if (created + updated > 0) {

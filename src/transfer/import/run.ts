@@ -18,23 +18,7 @@ export interface RunOutcome {
   /** Exit code. */
   readonly code: number;
   /** Whether it continued where an interrupted run had stopped. */
-  readonly isResumed: boolean;
-}
-
-interface Crawl {
-  /** How it ended, as a clause, if not at the end of the source. */
-  readonly ending?: string | false | undefined;
-  readonly broken: number;
-  readonly count: number;
-  readonly came: number;
-}
-
-/** Why nothing may be removed because it did not come, as a clause: the source may have more. */
-export function reasonAgainstRemoval({ ending, broken, count, came }: Crawl): string | undefined {
-  if (ending) return ending;
-  if (broken > 0) return 'some records were broken';
-  if (count > came) return 'the listing counts more than were read';
-  return came === 0 ? 'the source is empty' : undefined;
+  readonly isResumed?: boolean;
 }
 
 export abstract class Run<Options extends RunOptions> {
@@ -45,6 +29,8 @@ export abstract class Run<Options extends RunOptions> {
   /** How the source ended before its end, as a clause. */
   protected shortened: string | undefined;
   protected isInterrupted = false;
+  /** What to do after an interruption. */
+  protected next = 'Run it again for the rest.';
   #seconds = 0;
 
   constructor(
@@ -123,11 +109,44 @@ export abstract class Run<Options extends RunOptions> {
     return valid;
   }
 
+  /** Why nothing may be removed because it did not come, as a clause: the source may have more. @param ending how it ended */
+  protected reasonAgainstRemoval(
+    ending: string | false | undefined,
+    count: number,
+    came: number,
+  ): string | undefined {
+    if (ending) return ending;
+    if (count > came) return 'the listing counts more than were read';
+    return came === 0 ? 'the source is empty' : undefined;
+  }
+
   /** @param kept numbers by what became of the records @param already records that an interrupted run has read */
-  protected summarize(what: string, kept: readonly string[], already = 0): string {
+  protected summarize(what: string, kept: readonly string[], already = 0): string[] {
     const { read } = this.totals;
     const rate = formatNumber((read - already) / this.#seconds);
     const dry = this.options.isDry ? ', nothing is saved' : '';
-    return `${formatNumber(read)} ${what} read in ${this.#seconds.toFixed(1)} s (${rate} per second)${dry}: ${kept.join(', ')}.`;
+    return [
+      `${formatNumber(read)} ${what} read in ${this.#seconds.toFixed(1)} s (${rate} per second)${dry}: ${kept.join(', ')}.`,
+      ...(already > 0
+        ? [`${formatNumber(already)} of them were read by the interrupted import.`]
+        : []),
+      ...(this.isInterrupted ? [`Interrupted; what was read is saved. ${this.next}`] : []),
+    ];
+  }
+
+  /** @param lacking how many more the listing counts than were read @param isFlawed whether it is not as it should be */
+  protected conclude(
+    what: string,
+    lines: readonly string[],
+    lacking: number,
+    isFlawed: boolean,
+  ): RunOutcome {
+    const isWrong =
+      isFlawed || lacking > 0 || this.totals.broken > 0 || this.shortened !== undefined;
+    const sentence = `The listing counts ${formatNumber(lacking)} more ${what} than were read: import it again, or find the missing page.`;
+    return {
+      lines: lacking > 0 ? [...lines, sentence] : lines,
+      code: this.isInterrupted ? 130 : isWrong ? 1 : 0,
+    };
   }
 }
