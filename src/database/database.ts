@@ -77,7 +77,6 @@ async function openInProcess(
     // It is in this process, and never down while that runs.
     monitor: async () => ({
       problem: () => undefined,
-      ready: Promise.resolve(),
       checkNow: () => {},
       close: () => {},
     }),

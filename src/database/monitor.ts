@@ -25,7 +25,7 @@ export interface MonitorOptions {
 }
 
 /** What callers use of a monitor; the embedded database is never down, and has a constant one. */
-export type Monitor = Pick<ServerMonitor, 'checkNow' | 'close' | 'problem' | 'ready'>;
+export type Monitor = Pick<ServerMonitor, 'checkNow' | 'close' | 'problem'>;
 
 /** Checks in short intervals whether the server can be reached and is migrated; refuses connections while it is not. */
 export class ServerMonitor {
@@ -37,11 +37,6 @@ export class ServerMonitor {
   #isClosed = false;
   #wasReady = false;
   #warning: string | undefined;
-  #resolveReady = () => {};
-  /** Resolves when the database can be used for the first time. */
-  readonly ready = new Promise<void>((resolve) => {
-    this.#resolveReady = resolve;
-  });
 
   constructor(options: MonitorOptions) {
     this.#options = options;
@@ -111,10 +106,7 @@ export class ServerMonitor {
   }
 
   #update(found: Error | undefined): void {
-    if (!found) {
-      this.#wasReady = true;
-      this.#resolveReady();
-    }
+    this.#wasReady ||= !found;
     if (found?.message === this.#problem?.message) return;
     // The server is up, and the open connections work. At the start there are none.
     if (this.#wasReady && !this.#problem && isFull(found?.cause)) return;

@@ -9,7 +9,12 @@ import { connectAndSeed } from './connect-and-seed.ts';
 import { explainListenError, fail } from './exit.ts';
 import { logShutdown, openLog, openResources, type Resources } from './resources.ts';
 import type { Gateway } from './service.ts';
-import { closeOnSignal, isShuttingDown, switchLevelOnSignal } from './signals.ts';
+import {
+  closeOnSignal,
+  isShuttingDown,
+  type ShutdownReason,
+  switchLevelOnSignal,
+} from './signals.ts';
 
 export async function start(config: Config): Promise<void> {
   const log = openLog(config);
@@ -17,39 +22,47 @@ export async function start(config: Config): Promise<void> {
   log.info({ version }, `Outfit gateway ${version}`);
 
   // The cheap checks first: a wrong address fails at once, a new embedded database takes seconds.
-  const port = await checkAddresses(config);
+  const { host, metricsPort, legacyMode, legacyPaths, legacyUrl } = config;
+  if (metricsPort) await explainListenError(checkAddress({ host, port: metricsPort }));
+  const port = await explainListenError(checkAddress(config));
   if (config.databaseUrl === undefined && config.trustedDocuments !== undefined) {
     await (await import('../app.ts')).checkTrustedDocuments(config.trustedDocuments, config);
   }
   const resources = await openResources(config, log);
-  closeOnSignal((reason) => {
-    logShutdown(log, reason);
-    return resources.close();
-  });
+  const closeBy = (close: (reason: ShutdownReason) => Promise<void>) =>
+    closeOnSignal((reason) => {
+      logShutdown(log, reason);
+      return close(reason);
+    });
+  closeBy(() => resources.close());
   void resources.database.failed.then((error) => fail(error, config.logFormat));
   try {
     const gateway = await buildGateway({ ...config, port }, resources, log);
-    const metricsPort = await listen(gateway, config, log);
-    log.info(describeWriting(config, gateway.writer));
-    const { legacyMode, legacyPaths, legacyUrl } = config;
+    const { measured, writer } = gateway;
+    const metricsServer =
+      measured && metricsPort !== undefined
+        ? await explainListenError(serveMetrics(measured, { host, port: metricsPort }))
+        : undefined;
+    closeBy(async (reason) => {
+      // SIGINT comes from a terminal: no load balancer watches the readiness.
+      await gateway.close(reason !== 'SIGINT');
+      metricsServer?.close();
+    });
+    // Last: a connection that is accepted is answered.
+    await gateway.listen();
+    log.info(describeWriting(config, writer));
     if (legacyMode.kind !== 'off') {
       log.info(`LEGACY_MODE=${legacyMode.kind}, old service ${legacyUrl}`);
       log.info(
         `paths below ${legacyPaths.join(' and ')} that are not served here go to the old service`,
       );
     }
-    logAddresses(log, config, urlOf(config.host, port), metricsPort);
+    logAddresses(log, config, urlOf(host, port), metricsServer?.port);
     if (gateway.isAway()) log.warn('these answer 503 until the database can be used');
   } catch (error) {
     if (!isShuttingDown()) await resources.close();
     throw error;
   }
-}
-
-/** @returns the port of the gateway */
-async function checkAddresses({ host, port, metricsPort }: Config): Promise<number> {
-  if (metricsPort) await explainListenError(checkAddress({ host, port: metricsPort }));
-  return explainListenError(checkAddress({ host, port }));
 }
 
 async function buildGateway(config: Config, resources: Resources, log: Logger): Promise<Gateway> {
@@ -61,27 +74,6 @@ async function buildGateway(config: Config, resources: Resources, log: Logger): 
   const mediaUrl = startup.drawsPictures ? `${publicUrl}/media` : config.mediaUrl;
   const { openService } = await import('./service.ts');
   return openService({ ...config, mediaUrl }, resources, startup, log);
-}
-
-/** Listens last: a connection that is accepted is answered. @returns the port of the metrics, if they have one */
-async function listen(
-  gateway: Gateway,
-  { host, metricsPort }: Config,
-  log: Logger,
-): Promise<number | undefined> {
-  const { measured } = gateway;
-  const metricsServer =
-    measured && metricsPort !== undefined
-      ? await explainListenError(serveMetrics(measured, { host, port: metricsPort }))
-      : undefined;
-  closeOnSignal(async (reason) => {
-    logShutdown(log, reason);
-    // SIGINT comes from a terminal: no load balancer watches the readiness.
-    await gateway.close(reason !== 'SIGINT');
-    metricsServer?.close();
-  });
-  await gateway.listen();
-  return metricsServer?.port;
 }
 
 function describeWriting(config: Config, writer: Gateway['writer']): string {

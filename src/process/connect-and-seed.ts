@@ -39,6 +39,7 @@ export async function connectAndSeed(
 export class Startup {
   /** Whether this gateway draws the pictures of the demonstration set, below `/media/`. Constant after `run`. */
   drawsPictures = false;
+  #isStarting = true;
   #isPrepared = false;
   #isSeeding = false;
   #lastWarning: string | undefined;
@@ -59,25 +60,28 @@ export class Startup {
     this.#isPrepared ? undefined : 'The outfits are not counted yet.';
 
   async run(): Promise<void> {
-    await this.#startPreparing();
+    const prepared = this.#prepareUntilDone();
+    if (!this.monitor.problem()) {
+      // Seeding takes seconds; until it ends, clients would take an empty listing for the whole one.
+      do await Promise.race([prepared, sleep(startTimeout, undefined, { ref: false })]);
+      while (this.#isSeeding);
+    }
+    this.#isStarting = false;
     this.drawsPictures = !this.config.hasMediaUrl && this.#hasDemoSet;
   }
 
-  async #startPreparing(): Promise<void> {
-    const { monitor } = this;
-    if (monitor.problem()) {
-      monitor.ready.then(() => this.#prepare()).catch(() => this.#retry());
-      return;
+  /** @throws while the start waits for it, an error that a retry cannot help */
+  async #prepareUntilDone(): Promise<void> {
+    while (!isShuttingDown()) {
+      try {
+        if (!this.monitor.problem()) return await this.#prepare();
+      } catch (error) {
+        const mayPass = isDatabaseError(error) || error instanceof DatabaseNotReadyError;
+        if (this.#isStarting && !mayPass) throw error;
+        this.#warn(error);
+      }
+      await sleep(retryInterval, undefined, { ref: false });
     }
-    const prepared = this.#prepare().catch((error: unknown) => {
-      if (!isDatabaseError(error) && !(error instanceof DatabaseNotReadyError)) throw error;
-      this.#warn(error);
-      return this.#retry();
-    });
-    // Seeding takes seconds; until it ends, clients would take an empty listing for the whole one.
-    do await Promise.race([prepared, sleep(startTimeout, undefined, { ref: false })]);
-    while (this.#isSeeding);
-    prepared.catch(() => this.#retry());
   }
 
   async #prepare(): Promise<void> {
@@ -102,7 +106,8 @@ export class Startup {
     const hint = '(SEED=none leaves it empty)';
     this.log.info(`the database is empty: filling it with a demonstration set ${hint}`);
     try {
-      await seedDemo(pool, (saved) => this.log.info(`${saved} demonstration outfits saved`));
+      const saved = await seedDemo(pool);
+      if (saved > 0) this.log.info(`${saved} demonstration outfits saved`);
     } finally {
       this.#isSeeding = false;
     }
@@ -112,18 +117,5 @@ export class Startup {
     const sentence = describeError(error);
     if (sentence !== this.#lastWarning) this.log.warn(`${sentence} The gateway tries again.`);
     this.#lastWarning = sentence;
-  }
-
-  async #retry(): Promise<void> {
-    for (;;) {
-      await sleep(retryInterval, undefined, { ref: false });
-      if (isShuttingDown()) return;
-      if (this.monitor.problem()) continue;
-      try {
-        return await this.#prepare();
-      } catch (error) {
-        this.#warn(error);
-      }
-    }
   }
 }

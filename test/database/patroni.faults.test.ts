@@ -25,7 +25,7 @@ test.skipIf(!hasPatroni)(
     for (const statement of cluster.setUp.trim().split('\n')) {
       await execute(cluster.superuser(first.host), statement);
     }
-    await migrateDatabase(cluster.settings, (pool) => seedDemo(pool, () => {}));
+    await migrateDatabase(cluster.settings, seedDemo);
 
     const ports = [await findFreePort(), await findFreePort()];
     const gateways = ports.map((port) =>

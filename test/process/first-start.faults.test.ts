@@ -103,6 +103,7 @@ test.each(databaseKinds)(
     }
     await expectWhole(environment);
   },
+  600_000,
 );
 
 // Of about a thousand, which the template has.

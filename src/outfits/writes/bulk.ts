@@ -150,21 +150,20 @@ export async function deleteOutfits(pool: pg.Pool, ids: readonly number[]): Prom
   return rowCount ?? 0;
 }
 
-/** Fills a database without outfits in one transaction, which blocks other writers. */
+/** Fills a database without outfits in one transaction, which blocks other writers. @returns the number of outfits saved */
 export async function saveIfEmpty(
   pool: pg.Pool,
-  batches: AsyncIterable<readonly OutfitRow[]>,
-  onSaved: (rows: number) => void,
-): Promise<void> {
-  await inTransaction(pool, async (client) => {
+  batches: Iterable<readonly OutfitRow[]>,
+): Promise<number> {
+  return inTransaction(pool, async (client) => {
     await client.query(lockTables);
     const { rowCount } = await client.query('SELECT FROM outfits LIMIT 1');
-    if (rowCount !== 0) return;
-    for await (const batch of batches) {
-      await saveBatch(client, batch);
-      onSaved(batch.length);
+    let saved = 0;
+    for (const batch of rowCount === 0 ? batches : []) {
+      saved += (await saveBatch(client, batch)).created;
     }
-    await moveSequences(client);
+    if (saved > 0) await moveSequences(client);
+    return saved;
   });
 }
 

@@ -9,7 +9,7 @@ import { migrateDatabase } from './test-database.ts';
  */
 export async function startDemoPostgres(flags: readonly string[] = []) {
   const postgres = await startEmbeddedPostgres(flags);
-  await migrateDatabase({ DATABASE_URL: postgres.url }, (pool) => seedDemo(pool, () => {}));
+  await migrateDatabase({ DATABASE_URL: postgres.url }, seedDemo);
   return postgres;
 }
 

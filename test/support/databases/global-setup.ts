@@ -45,7 +45,7 @@ async function startPostgres(project: TestProject): Promise<() => Promise<void>>
   const url = given || (postgres?.url ?? '');
   const remove = await providePostgres(project, url);
   const demo = await makeDatabase(url, project.getProvidedContext().postgresTemplate);
-  await migrateDatabase(demo.environment, (pool) => seedDemo(pool, () => {}));
+  await migrateDatabase(demo.environment, seedDemo);
   project.provide('postgresDemo', demo.name);
   return async () => {
     await demo.remove();
