@@ -50,7 +50,7 @@ export async function run(
   const config = readConfig(io.env);
   refuseEmbedded(config.databaseUrl);
   requireSession(config);
-  const { stdout, signal, data = stdout } = io;
+  const { stdout, signal, data } = io;
   return withDatabase(config, async ({ pool, description }: Database) => {
     if (file === 'check') {
       const mapping = await attachedMapping(pool);

@@ -1,5 +1,5 @@
 // The interface of a command, and what all share: settings as options, help, errors, exit codes, and the database.
-import { type Readable, Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { type Config, ConfigError, type Environment } from '../config/config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
@@ -14,7 +14,7 @@ export interface Io {
   readonly stdout: Output;
   readonly stderr: Output;
   /** Standard output for bytes of a format of its own, not for a person. */
-  readonly data?: Writable;
+  readonly data: Writable;
   /** Aborted by Ctrl-C: the command stops in order. */
   readonly signal: AbortSignal;
 }
@@ -33,12 +33,17 @@ export interface Command {
 /** Runs a command, or prints its help or its error. @param prepare called before it runs @returns the exit code */
 export async function runCommand(
   command: Command,
-  { args, ...given }: Io & { readonly args: readonly string[] },
+  {
+    args,
+    ...given
+  }: Omit<Io, 'data'> & {
+    readonly args: readonly string[];
+    readonly stdout: Writable;
+  },
   prepare: () => void = () => {},
 ): Promise<number> {
   const { stdout, stderr } = given;
-  const quoted = { stdout: quoting(stdout), stderr: quoting(stderr) };
-  const io = { ...given, ...quoted, ...(stdout instanceof Writable ? { data: stdout } : {}) };
+  const io = { ...given, stdout: quoting(stdout), stderr: quoting(stderr), data: stdout };
   const line = withSettings(command.line(), command.listsSettings);
   const ended = parseLine(line, args, io);
   if (ended !== undefined) return ended;

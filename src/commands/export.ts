@@ -101,8 +101,7 @@ async function writeExport(
           `There is no record to export, so ${target} stays as it is: remove it for an empty export.`,
         );
       });
-    } else if (data) await streamLines(readAll(), data);
-    else throw new TypeError('The output is not a stream.');
+    } else await streamLines(readAll(), data);
   });
   return written;
 }

@@ -1,10 +1,7 @@
 // Prints faults and progress of a long reading.
 
 export interface Output {
-  readonly isTTY?: boolean;
   write(text: string): unknown;
-  /** Erases the line of the cursor, on a terminal. */
-  eraseLine?(): unknown;
 }
 
 const maxLine = 2_000;
@@ -16,11 +13,7 @@ const maxLine = 2_000;
 export function quoting(output: Output): Output {
   const show = (line: string) =>
     escapeControls(line.length > maxLine ? `${line.slice(0, maxLine)}…` : line);
-  return {
-    isTTY: output.isTTY ?? false,
-    write: (text) => output.write(text.split('\n').map(show).join('\n')),
-    eraseLine: () => output.write('\r\u001b[K'),
-  };
+  return { write: (text) => output.write(text.split('\n').map(show).join('\n')) };
 }
 
 const control = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
@@ -31,19 +24,20 @@ export function escapeControls(line: string): string {
   return line.replace(control, encode);
 }
 
+/** Milliseconds between two lines of progress. */
+const progressInterval = 5_000;
 const maxFaults = 100;
 /** Faults of a reading that are compared with the next: a broken source may have one per record. */
 const maxCompared = 1_000;
 
 /**
- * Prints faults, progress and results of a reading. On a terminal the progress is one line that is rewritten. Where a
- * source is read again and again, it prints only what the reading before did not.
+ * Prints faults, progress and results of a reading. Where a source is read again and again, it prints only what the reading
+ * before did not.
  */
 export class Reporter {
   #begun = performance.now();
   #shown = this.#begun;
   #already = 0;
-  #line = '';
   #faults = 0;
   #seen = { before: new Set<string>(), now: new Set<string>() };
   /** Whether a failed attempt was printed since the last progress: the retries after it are not. */
@@ -86,22 +80,14 @@ export class Reporter {
   /** @param total undefined when it is unknown */
   progress(read: number, total: number | undefined): void {
     this.#isFailing = false;
-    const { isTTY } = this.output;
-    if (performance.now() - this.#shown < (isTTY ? 200 : 5_000)) return;
+    if (performance.now() - this.#shown < progressInterval) return;
     this.#shown = performance.now();
     const rate = formatNumber(((read - this.#already) * 1000) / (this.#shown - this.#begun));
     const percent = total ? `, ${Math.min(100, Math.floor((read * 100) / total))} %` : '';
-    const text = `${formatNumber(read)} records read, ${rate} per second${percent}`;
-    if (isTTY) {
-      this.#line = text;
-      this.output.eraseLine?.();
-      this.output.write(text);
-    } else this.#print(text);
+    this.#print(`${formatNumber(read)} records read, ${rate} per second${percent}`);
   }
 
   finish(): void {
-    if (this.#line) this.output.write('\n');
-    this.#line = '';
     if (this.#faults > maxFaults) {
       this.#print(`${formatNumber(this.#faults - maxFaults)} more are not printed.`);
     }
@@ -115,8 +101,7 @@ export class Reporter {
   }
 
   #print(text: string): void {
-    if (this.#line) this.output.eraseLine?.();
-    this.output.write(`${text}\n${this.#line}`);
+    this.output.write(`${text}\n`);
   }
 }
 
