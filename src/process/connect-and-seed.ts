@@ -101,11 +101,11 @@ export class Startup {
   async #seedIfEmpty(): Promise<void> {
     const { pool, prisma } = this.database;
     if (this.config.seed !== 'demo') return;
-    if (await prisma.outfit.findFirst({ select: { id: true } })) return;
     this.#isSeeding = true;
-    const hint = '(SEED=none leaves it empty)';
-    this.log.info(`the database is empty: filling it with a demonstration set ${hint}`);
     try {
+      if (await prisma.outfit.findFirst({ select: { id: true } })) return;
+      const hint = '(SEED=none leaves it empty)';
+      this.log.info(`the database is empty: filling it with a demonstration set ${hint}`);
       const saved = await seedDemo(pool);
       if (saved > 0) this.log.info(`${saved} demonstration outfits saved`);
     } finally {

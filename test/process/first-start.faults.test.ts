@@ -107,22 +107,26 @@ test.each(databaseKinds)(
 );
 
 // Of about a thousand, which the template has.
-test.each([2, 300])('SIGKILL when the folder has %i entries', async (entries) => {
-  const environment = await newEnvironment('embedded');
-  const folder = join(environment['DATA_DIR'] ?? '', 'pgdata');
-  const list = () =>
-    existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
-  // Again where the rest came before the signal did.
-  while (!list().includes('unfinished')) {
-    rmSync(folder, { recursive: true, force: true });
-    const server = runServer(environment);
-    while (list().length < entries) await sleep(1);
-    server.child.kill('SIGKILL');
-    expect(await server.ended).toBe('SIGKILL');
-  }
-  await expectWhole(environment);
-  expect(list()).not.toContain('unfinished');
-});
+test.each([2, 300])(
+  'SIGKILL when the folder has %i entries',
+  async (entries) => {
+    const environment = await newEnvironment('embedded');
+    const folder = join(environment['DATA_DIR'] ?? '', 'pgdata');
+    const list = () =>
+      existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
+    // Again where the rest came before the signal did.
+    while (!list().includes('unfinished')) {
+      rmSync(folder, { recursive: true, force: true });
+      const server = runServer(environment);
+      while (list().length < entries) await sleep(1);
+      server.child.kill('SIGKILL');
+      expect(await server.ended).toBe('SIGKILL');
+    }
+    await expectWhole(environment);
+    expect(list()).not.toContain('unfinished');
+  },
+  600_000,
+);
 
 test('three gateways that start at once on one PostgreSQL fill it once', async () => {
   const environment = await newEnvironment('PostgreSQL');
