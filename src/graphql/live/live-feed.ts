@@ -62,7 +62,6 @@ export class LiveFeed {
   }
 
   add(stream: LiveStream): void {
-    stream.feed = this;
     stream.firstReading = this.#readings + 1;
     this.streams.add(stream);
     this.#setDue();

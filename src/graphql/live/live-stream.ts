@@ -5,7 +5,6 @@ import type { Lease, Viewer } from '../../admission/viewer.ts';
 import { HttpError, invalidToken, timedOut, tooManyStreams, unavailable } from '../../errors.ts';
 import { entityTag } from '../../http/representation.ts';
 import { type EncodedAnswer, refusalOf } from '../run.ts';
-import type { LiveFeed } from './live-feed.ts';
 
 /** The token has expired: clients subscribe again with a new one. */
 export const expired = refusalOf(
@@ -33,7 +32,6 @@ export interface StreamOptions {
 export class LiveStream implements AsyncIterableIterator<EncodedAnswer, undefined> {
   /** Resolved when something is there for the reader; rejected with why there will be nothing. */
   readonly begun: Promise<void>;
-  feed: LiveFeed | undefined;
   /** Number of the first reading for it: one that began before it came may lack a commit that it must see. */
   firstReading = 0;
   #begin: () => void = () => {};

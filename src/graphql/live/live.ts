@@ -24,6 +24,8 @@ const laneLimits = { slots: 4, perSender: 2 };
 /** Polls the database state, once for all readers, and reads again the feeds that a commit has invalidated. */
 export class LiveAnswers {
   readonly #feeds = new Map<string, LiveFeed>();
+  /** The feed of each stream. */
+  readonly #feedOf = new Map<LiveStream, LiveFeed>();
   /** Two lanes: thousands of personal feeds do not delay shared ones, nor the reverse. */
   readonly #shared = new Lane(laneLimits);
   readonly #personal = new Lane(laneLimits);
@@ -79,6 +81,7 @@ export class LiveAnswers {
     const feed =
       known ?? new LiveFeed(key, execution, isShared, viewer, changes, this.expensivePause);
     feed.add(stream);
+    this.#feedOf.set(stream, feed);
     if (known) return;
     this.#feeds.set(key, feed);
     this.#outside.runInAsyncScope(() => this.#readRepeatedly(feed));
@@ -86,7 +89,8 @@ export class LiveAnswers {
   }
 
   #unsubscribe(stream: LiveStream): void {
-    const { feed } = stream;
+    const feed = this.#feedOf.get(stream);
+    this.#feedOf.delete(stream);
     feed?.remove(stream);
     if (feed?.streams.size === 0) this.#feeds.delete(feed.key);
   }
