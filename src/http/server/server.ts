@@ -17,6 +17,7 @@ import {
   type Socket,
   Server as TcpServer,
 } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { hasBody } from '../headers.ts';
@@ -65,7 +66,6 @@ export function createServer(listener: RequestListener): Server {
     expecting.add(response);
     server.emit('request', request, response);
   });
-  closeQuietly(server);
   server.on('connect', (_request, socket) => {
     socket.on('error', () => {});
     server.emit('clientError', unknownMethod(), socket);
@@ -82,23 +82,15 @@ const longestWait = 500;
  * Ends listening right after a turn of the event loop that accepted what waited: the system resets connections that nobody
  * has accepted, and no proxy sends the write of such a client again.
  */
-function closeQuietly(server: TcpServer): void {
-  const close = server.close.bind(server);
-  server.close = (callback) => {
-    const asked = performance.now();
-    const closeAfterTurn = () => {
-      const begun = performance.now();
-      setImmediate(() => {
-        const now = performance.now();
-        if (now - begun > quietTurn && now - asked < longestWait) return closeAfterTurn();
-        // First the socket: a server of HTTP closes its idle connections before it.
-        TcpServer.prototype.close.call(server, callback);
-        close();
-      });
-    };
-    closeAfterTurn();
-    return server;
-  };
+async function endListening(server: TcpServer): Promise<void> {
+  const asked = performance.now();
+  let begun: number;
+  do {
+    begun = performance.now();
+    await nextTurn();
+  } while (performance.now() - begun > quietTurn && begun - asked < longestWait);
+  // Of the socket only: a server of HTTP would close its idle connections first, which takes a while.
+  TcpServer.prototype.close.call(server);
 }
 
 /** Responses to requests with `Expect: 100-continue`. */
@@ -120,7 +112,7 @@ export async function listen(
   const others: TcpServer[] = [];
   watchDescriptors(app);
   app.addHook('preClose', async () => {
-    for (const server of others) server.close();
+    await Promise.all([app.server, ...others].map(endListening));
   });
   // Fastify would log each address of the machine; the start logs the ones to use.
   const { level } = app.log;
@@ -136,7 +128,6 @@ export async function listen(
     const server = createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
       app.server.emit('connection', socket),
     );
-    closeQuietly(server);
     server.listen(main.port, address, backlog);
     // The second address may not exist, or be in use.
     await once(server, 'listening')
