@@ -155,6 +155,7 @@ test('a type that is added as CONTRIBUTING.md says is read, written, invalidated
     'prisma',
     'bench/outfits',
     'test/support/graphql',
+    'test/support/models/dice.ts',
     'codegen.ts',
     'docs/settings.md',
     'package.json',
