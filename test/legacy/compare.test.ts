@@ -137,6 +137,17 @@ describe('a page that is changed in one way differs in that kind only', () => {
       }),
     );
   });
+
+  test('in both kinds when it is changed in two ways', () => {
+    const cases = mutations.filter(([kind]) => !/bytes-only|body/.test(kind));
+    fc.assert(
+      fc.property(page, fc.constantFrom(...cases), (theirs, [kind, , mutate]) => {
+        const ours = write(mutate(served(theirs)));
+        const found = kindsOf(answer(theirs), answer(`${ours} `));
+        expect([...new Set(found)].sort()).toEqual([kind, 'bytes-only'].sort());
+      }),
+    );
+  });
 });
 
 describe('what was decided has kinds of its own', () => {
@@ -173,6 +184,12 @@ describe('what was decided has kinds of its own', () => {
     expect(new Set(kindsOf(answer(theirs), answer(titled)))).toEqual(
       new Set(['value', ...expected]),
     );
+    const spaced = write(ours).replace(',"results"', ', "results"');
+    for (const respelt of [spaced, setFirst(ours, reversed(first(ours)))]) {
+      expect(new Set(kindsOf(answer(theirs), answer(respelt)))).toEqual(
+        new Set(['bytes-only', ...expected]),
+      );
+    }
   });
 
   test('a fraction does not excuse a text that looks like a timestamp', () => {

@@ -254,6 +254,22 @@ test('after comparisons that took long, none is made for ten times as long', () 
   expect(take(1)).toBe(true);
 });
 
+test('no more than fifty comparisons begin in a second', () => {
+  let now = 10_000;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
+  onTestFinished(() => clock.mockRestore());
+  const budget = new ComparisonBudget();
+  const begin = () => {
+    const begins = budget.tryAcquire();
+    if (begins) budget.release();
+    return begins;
+  };
+  const begun = () => Array.from({ length: 60 }, begin).filter(Boolean).length;
+  expect([begun(), begun()]).toEqual([50, 0]);
+  now += 1_000;
+  expect(begun()).toBe(50);
+});
+
 describe('what is compared', () => {
   // Otherwise a busy machine would leave out some comparisons.
   const charge = vi.spyOn(ComparisonBudget.prototype, 'charge');
@@ -312,6 +328,23 @@ describe('what is compared', () => {
       expect(counted).toBe(reads.length);
     },
   );
+
+  test('in shadow answers that arrive slowly keep no other one from being compared', async () => {
+    const { gateway, comparisons } = await openComparing('shadow', { LEGACY_TIMEOUT: '10s' });
+    legacy.intercept = ({ url }, response) => {
+      if (!url.search.includes('held')) return undefined;
+      response.writeHead(200, { 'Content-Type': 'application/json' }).write('{');
+      return true;
+    };
+    const leaving = new AbortController();
+    onTestFinished(() => leaving.abort());
+    const { signal } = leaving;
+    for (let number = 0; number < 4; number++) {
+      await fetch(`${gateway.base}/api/outfits/?held=${number}`, { signal });
+    }
+    await read(gateway);
+    await expect.poll(comparisons).toMatchObject({ 'outcome="same"': 1 });
+  });
 
   test.each(sides)('in %s pages of another origin are compared, with preflights', async (mode) => {
     const origin = 'https://app.test';

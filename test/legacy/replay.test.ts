@@ -44,6 +44,18 @@ const forms: Readonly<Record<string, string>> = {
     '#Version: 1.0\n#Fields: date time x-edge-location c-ip cs-method cs(Host) cs-uri-stem sc-status cs-uri-query\n2026-11-22\t02:00:00\tFRA\t10.0.0.1\tGET\tx\t/api/outfits/\t200\tf=21',
   IIS: '#Software: IIS\n#Fields: date cs-method cs-uri-stem cs-uri-query s-port\n2026-11-22 GET /api/outfits/ f=22 443',
   'words before JSON': 'app-1  | {"req":{"method":"GET","url":"/api/outfits/?f=23"}}',
+  'a user agent like a request line':
+    '{"request_method":"GET","request_uri":"/api/outfits/?f=24","http_user_agent":"GET /api/evil"}',
+  'a user agent before the request line':
+    '{"ua":"GET /api/evil HTTP/1.1","request":"GET /api/outfits/?f=25 HTTP/1.1"}',
+  'a message like a request': '{"method":"GET","path":"/api/outfits/?f=26","msg":"see POST /x"}',
+  'a request of the server itself':
+    '{"req":{"method":"GET","url":"/api/outfits/?f=27"},"res":{},"upstream":{"method":"POST","url":"/up"}}',
+  'the file of the log':
+    '{"path":"/api/outfits/?f=28","method":"GET","log":{"file":{"path":"/var/log/x"}}}',
+  'Elastic Common Schema in levels':
+    '{"log":{"file":{"path":"/x"}},"http":{"request":{"method":"GET"}},"url":{"path":"/api/outfits/?f=29"}}',
+  'a request line as message': '{"level":"info","message":"GET /api/outfits/?f=30 HTTP/1.1"}',
 };
 
 let legacy: LegacyService;

@@ -315,6 +315,52 @@ describeOnce('verify', () => {
     expect(asked.length).toBeLessThanOrEqual(7);
   });
 
+  test('a record that only the source has is named, although a page of the default order is not answered', async () => {
+    const legacy = await serve([...makeRecords(65), makeRecord(1_001)]);
+    const missing = [404, {}, { detail: 'Invalid page.' }] as const;
+    legacy.intercept = ({ url }) => (url.search === '?page=3' ? missing : undefined);
+    const { report } = await verify(legacy.url);
+    const named = report?.differences.filter(({ where }) => where === 'missing');
+    expect(named).toMatchObject([
+      { times: 1, examples: [{ sentence: 'Outfit 1001 is missing here.' }] },
+    ]);
+  });
+
+  test('the values of a record are compared, although it is on another page in every order', async () => {
+    const before = makeRecords(20).map(({ id }) => makeRecord(-id, { likes: -1 }));
+    const after = makeRecords(20).map(({ id }) => makeRecord(1_000 + id, { likes: 100 }));
+    const legacy = await serve([...before, ...makeRecords(65), ...after]);
+    expect((await verify(legacy.url)).named).not.toContain('value results.title');
+    Object.assign(legacy.records[50] ?? {}, { title: 'Other' });
+    expect((await verify(legacy.url)).named).toContain('value results.title');
+  });
+
+  test('what differed is reported, although the source fails when it is asked again', async () => {
+    const legacy = await serve();
+    Object.assign(legacy.records[9] ?? {}, { title: 'Other' });
+    const hasAsked = (query: string) =>
+      legacy.requests.some(({ target }) => target === `/api/outfits/${query}`);
+    beforeEachAnswer(legacy, (target) =>
+      hasAsked('?page=4') && target.endsWith('/?page=3') ? 'errors' : undefined,
+    );
+    const found = await verify(legacy.url);
+    expect(found).toMatchObject({ code: 2, report: { same: false } });
+    expect(found.named).toEqual(expect.arrayContaining(['status', 'value results.title']));
+  });
+
+  test('a HEAD whose Content-Length is not that of GET differs in that header', async () => {
+    const legacy = await serve();
+    legacy.intercept = ({ method, url }) =>
+      method === 'HEAD' && url.search === '' ? [200, {}, {}] : undefined;
+    expect(await verify(legacy.url)).toMatchObject({ code: 1, named: ['header content-length'] });
+  });
+
+  test('a source whose proxy ends the connection of TRACE does not differ', async () => {
+    const legacy = await serve();
+    legacy.intercept = ({ method }, { socket }) => method === 'TRACE' && !!socket?.destroy();
+    expect(await verify(legacy.url)).toMatchObject({ code: 0, named: [] });
+  });
+
   test('another page size is one difference, with what to set or to send', async () => {
     const legacy = await serve(makeRecords(65), 7);
     const found = await verify(legacy.url);

@@ -76,6 +76,11 @@ export class DocumentComparison {
       if (Object.hasOwn(theirs, key)) continue;
       this.#add('value', within(place, key), `is missing in the source, ${show(value)} here.`);
     }
+    const moved = firstMoved(Object.keys(theirs), Object.keys(ours));
+    if (!moved) return;
+    const [a, b] = moved.map((key) => cut(JSON.stringify(key)));
+    const sentence = `has its keys in another order: ${a} comes first in the source, ${b} here.`;
+    this.#add('bytes-only', place, sentence);
   }
 
   /** Compares records with the same id, and reports missing, additional and reordered ones. */
@@ -93,11 +98,8 @@ export class DocumentComparison {
     for (const id of ours.keys()) {
       if (!theirs.has(id)) add('additional', `Outfit ${id} is not in the source.`);
     }
-    const common = [...theirs.keys()].filter((id) => ours.has(id));
-    const others = [...ours.keys()].filter((id) => theirs.has(id));
-    const moved = common.findIndex((id, index) => id !== others[index]);
-    if (moved === -1) return;
-    add('order', `Outfit ${common[moved]} stands where outfit ${others[moved]} stands here.`);
+    const moved = firstMoved([...theirs.keys()], [...ours.keys()]);
+    if (moved) add('order', `Outfit ${moved[0]} stands where outfit ${moved[1]} stands here.`);
   }
 
   #add(kind: Kind, { path, label, field }: Place, clause: string): void {
@@ -129,6 +131,15 @@ function isAddress({ path, label }: Place, theirs: unknown, ours: unknown): bool
 const isLink = (path: string) => path === 'next' || path === 'previous';
 
 const show = (value: unknown) => cut(JSON.stringify(value));
+
+/** The first of the common items that stand at another place, on both sides. */
+function firstMoved(theirs: readonly string[], ours: readonly string[]): string[] | undefined {
+  const [inTheirs, inOurs] = [new Set(theirs), new Set(ours)];
+  const common = theirs.filter((item) => inOurs.has(item));
+  const others = ours.filter((item) => inTheirs.has(item));
+  const first = common.findIndex((item, index) => item !== others[index]);
+  return first === -1 ? undefined : [common[first] ?? '', others[first] ?? ''];
+}
 
 /** Undefined unless the ids are unique. */
 function byId(items: readonly unknown[]): Map<string, unknown> | undefined {

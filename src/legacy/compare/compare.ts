@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { cut, messageOf } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
-import { isDeeper } from '../../http/representation.ts';
+import { encodeJson, isDeeper } from '../../http/representation.ts';
 import { parseJson, readProperty } from '../../old-listing/page.ts';
 import { simplifyOrdering } from '../../outfits/ordering.ts';
 import { type Bases, DocumentComparison, showBoth } from './compare-documents.ts';
@@ -90,15 +90,28 @@ function compareBodies(
 /** A record has two levels; recursion through many more would overflow the stack. */
 const maxLevels = 64;
 
-/** Code writes all its answers in one way: it shows in those that differ in nothing else. */
-function compareSpelling(theirs: JsonText, ours: JsonText, bases: Bases, found: Findings): void {
-  const all = [bases.theirs, bases.ours].flat();
-  const [before, after] = [theirs, ours].map(({ text }) =>
-    all.reduce((rest, base) => rest.replaceAll(base, ''), text),
-  );
-  if (before === after || found.list().length > 0) return;
-  const sentence = `The body is written ${showBoth(before, after).join(' in the source, ')} here.`;
-  found.add('bytes-only', undefined, sentence);
+/** Each side is compared with how this service writes its value: an equal value may be written in another way. */
+function compareSpelling(
+  theirs: JsonText,
+  ours: JsonText,
+  { theirs: theirBase, ours: ourBase }: Bases,
+  found: Findings,
+): void {
+  const [theirPlain, ourPlain] = [theirs, ours].map(({ value }) => encodeJson(value).toString());
+  const isPlain = theirs.text === theirPlain;
+  const strip = (text: string, base: Bases['theirs']) =>
+    [base].flat().reduce((rest, start) => rest.replaceAll(start, ''), text);
+  if (isPlain !== (ours.text === ourPlain)) {
+    const [plain, written] = isPlain ? [ourPlain, ours.text] : [theirPlain, theirs.text];
+    const side = isPlain ? 'here' : 'in the source';
+    const sentence = `The body is written ${showBoth(written, plain).join(` ${side}, and plainly `)}.`;
+    found.add('bytes-only', undefined, sentence);
+  } else if (!isPlain && found.list().length === 0) {
+    const texts = [strip(theirs.text, theirBase), strip(ours.text, ourBase)] as const;
+    if (texts[0] === texts[1]) return;
+    const sentence = `The body is written ${showBoth(...texts).join(' in the source, ')} here.`;
+    found.add('bytes-only', undefined, sentence);
+  }
 }
 
 /** The keys of OPTIONS, also of its `actions`, which only a viewer who may write gets. */

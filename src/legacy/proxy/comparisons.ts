@@ -52,6 +52,8 @@ export const conditionalHeaders = new Set([
   'range',
 ]);
 
+/** Forwarded answers that are buffered at a time: half a MiB each. */
+const maxBuffered = 32;
 /** Seconds after which buffering stops: backpressure of a slow client slows it down. */
 const maxSeconds = 5;
 const maxAddress = 300;
@@ -76,6 +78,7 @@ export class Comparisons {
   readonly #budget = new ComparisonBudget();
   readonly #logThrottle = createLogThrottle(false);
   #own: FastifyInstance | undefined;
+  #buffered = 0;
   readonly #pending = new Set<NodeJS.Timeout>();
 
   constructor(private readonly options: ComparisonOptions) {}
@@ -109,13 +112,23 @@ export class Comparisons {
     this.options.metrics.countComparison(outcome);
   }
 
-  /** Compares an answer that is forwarded. Never rejects. @param signal aborted when the client leaves */
-  compareForwarded(compared: Compared, answer: IncomingMessage, signal: AbortSignal) {
-    return this.compare(compared, () =>
-      bufferAnswer(answer, maxSeconds).catch((error) => {
-        throw signal.aborted ? new NotComparable('the client has left') : error;
-      }),
-    );
+  /** Buffers and compares an answer that is forwarded. Never rejects. @param signal aborted when the client leaves */
+  async compareForwarded(
+    compared: Compared,
+    answer: IncomingMessage,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (this.#buffered >= maxBuffered) return this.count('dropped');
+    this.#buffered += 1;
+    try {
+      const theirs = await bufferAnswer(answer, maxSeconds).finally(() => {
+        this.#buffered -= 1;
+      });
+      await this.compare(compared, async () => theirs);
+    } catch (error) {
+      const isSkipped = signal.aborted || error instanceof NotComparable;
+      this.count(isSkipped ? 'skipped' : 'unreachable');
+    }
   }
 
   /** Never rejects. @param readTheirs gives the answer of the old service */

@@ -7,7 +7,7 @@ export type Outcome =
   | 'accepted'
   /** Different at first, and not in the same way later: one side was behind. */
   | 'stale'
-  /** Beyond the comparison budget. */
+  /** Beyond the comparison budget, or too many answers buffered. */
   | 'dropped'
   | 'unreachable'
   /** This gateway had no answer: overloaded, or without database. */

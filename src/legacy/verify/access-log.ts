@@ -48,22 +48,19 @@ export async function* readAccessLog(
   }
 }
 
-/** `GET /path HTTP/1.1`; without a version that of HTTP/0.9, or the default line of uWSGI. */
-const requestLine = /(?:^|["\s])([A-Z]{3,20}) (\S+)(?= HTTP\/[\d.]+|"| => generated |$)/;
-/** The router of Heroku. */
-const routerLine = / method=([A-Z]{3,20}) path="([^"]+)"/;
-
 /** A line in common or combined format, also with further fields, or a JSON object. */
 function parseLogLine(line: string): LoggedRequest | undefined {
   const json = line.indexOf('{');
   // Container runtimes put a prefix before the line of a program; in an array, a comma follows.
-  const found =
-    json !== -1 && /\},?$/.test(line)
-      ? parseJsonLine(line.slice(json).replace(/,$/, ''))
-      : undefined;
-  if (found) return found;
-  const [, method, target] = requestLine.exec(line) ?? routerLine.exec(line) ?? [];
-  return method && target ? toRequest(method, decodeEscapes(target)) : undefined;
+  if (json !== -1 && /\},?$/.test(line)) {
+    const request = parseJsonLine(line.slice(json).replace(/,$/, ''));
+    if (request) return request;
+  }
+  const quoted = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text);
+  // HTTP/0.9 has no version, and a user agent may contain anything: the first match wins.
+  const found = quoted.find((text) => / HTTP\/[\d.]+$/.test(text)) ?? quoted[0];
+  const request = found === undefined ? undefined : parseRequestLine(decodeEscapes(found));
+  return request ?? parseUnquoted(line);
 }
 
 /** The fields that a line `#Fields:` names, of IIS and CloudFront. @see https://www.w3.org/TR/WD-logfile */
@@ -79,6 +76,23 @@ function parseW3cLine(line: string, names: readonly string[]): LoggedRequest | u
   return toRequest(method, query === undefined ? path : `${path}?${query}`);
 }
 
+/** The default line of uWSGI, `GET /path => generated 5 bytes`, that of the router of Heroku, `method=GET path="/path"`, or a request line alone. */
+function parseUnquoted(line: string): LoggedRequest | undefined {
+  const [, bare] =
+    / ([A-Z]{3,20} \S+) => generated /.exec(line) ??
+    /^([A-Z]{3,20} \S+(?: HTTP\/[\d.]+)?)$/.exec(line) ??
+    [];
+  if (bare) return parseRequestLine(bare);
+  const [, method, target] = / method=([A-Z]{3,20}) path="([^"]+)"/.exec(line) ?? [];
+  return method && target ? toRequest(method, target) : undefined;
+}
+
+/** `GET /path HTTP/1.1`; a target may contain unencoded spaces. */
+function parseRequestLine(text: string): LoggedRequest | undefined {
+  const [, method, target] = /^([A-Z]{3,20}) (\S.*?)(?: HTTP\/[\d.]+)?$/.exec(text) ?? [];
+  return method && target ? toRequest(method, target) : undefined;
+}
+
 /** nginx and Apache escape quotes and non-ASCII bytes as `\x22`, Apache also as `\"`. */
 function decodeEscapes(text: string): string {
   return text.replace(/\\(?:x([0-9a-fA-F]{2})|(["\\]))/g, (_all, code?: string, letter?: string) =>
@@ -89,6 +103,7 @@ function decodeEscapes(text: string): string {
 /** Names of fields in lower case, without separators, the most specific first. */
 const names = (text: string) => text.split(' ');
 // Of nginx, Caddy, Traefik, Fastify and pino, Apache, AWS and others.
+const requestLines = names('request requestline');
 const methods = names(
   'method requestmethod httpmethod clientrequestmethod httprequestmethod verb csmethod',
 );
@@ -96,34 +111,66 @@ const targets = names(
   'requesturi clientrequesturi urloriginal requestpath requesturl uri url originalurl original target path urlpath',
 );
 const queries = names('query querystring args requestquery urlquery');
+const lines = names('log message msg');
+const holders = names('request req http httprequest properties');
 
-function parseJsonLine(line: string): LoggedRequest | undefined {
-  const fields = new Map<string, string>();
+function parseJsonLine(text: string): LoggedRequest | undefined {
+  let value: unknown;
   try {
     // nginx with escape=default writes `\\x22`, which JSON does not have.
-    const escaped = line.replace(/\\x([0-9A-Fa-f]{2})/g, '\\u00$1');
-    JSON.parse(Buffer.from(escaped, 'latin1').toString(), (key, value) => {
-      // What stands further out comes later.
-      if (typeof value === 'string') fields.set(normalize(key), toBytes(value));
-    });
+    const escaped = text.replace(/\\x([0-9A-Fa-f]{2})/g, '\\u00$1');
+    value = JSON.parse(Buffer.from(escaped, 'latin1').toString());
   } catch {
     return undefined;
   }
-
-  // A request line is preferred: a server may have rewritten the other fields. Docker and log collectors wrap whole lines.
-  for (const value of fields.values()) {
-    const request = parseLogLine(value.trim());
-    if (request) return request;
+  const { own, others } = objectsIn(value);
+  const found = own.map(requestOf).find((request) => request !== undefined);
+  if (found) return found;
+  // What stands further out comes first, and what holds a request before the rest.
+  const fields = new Map([...own, ...others].reverse().flatMap((object) => [...object]));
+  // Docker and log collectors wrap the line of a program in an object.
+  for (const name of lines) {
+    const line = fields.get(name);
+    const inner = typeof line === 'string' ? parseLogLine(toBytes(line).trim()) : undefined;
+    if (inner) return inner;
   }
+  return requestOf(fields);
+}
+
+/** An object with those in it that hold a request, and all others in it; the outer ones first. */
+function objectsIn(value: unknown) {
+  const [own, others]: [unknown[], unknown[]] = [[value], []];
+  for (const list of [own, others]) {
+    // It grows meanwhile; recursion could overflow the stack.
+    for (const object of list) {
+      for (const [name, field] of toFields(object)) {
+        if (typeof field !== 'object' || field === null) continue;
+        (list === own && holders.includes(name) ? own : others).push(field);
+      }
+    }
+  }
+  return { own: own.map(toFields), others: others.map(toFields) };
+}
+
+function requestOf(fields: ReadonlyMap<string, unknown>): LoggedRequest | undefined {
   const find = (names: readonly string[]) =>
-    names.map((name) => fields.get(name)).find((value) => value !== undefined);
+    names.map((name) => fields.get(name)).find((value) => typeof value === 'string');
+  const line = find(requestLines);
+  // The request line is preferred: a server may have rewritten the other fields.
+  const whole = line && parseRequestLine(toBytes(decodeEscapes(line)));
+  if (whole) return whole;
   const [method, target, query] = [find(methods), find(targets), find(queries)];
   if (method === undefined || target === undefined) return undefined;
   const asked = query && !target.includes('?') ? `${target}?${query.replace(/^\?/, '')}` : target;
-  return toRequest(method.toUpperCase(), asked);
+  return toRequest(method.toUpperCase(), toBytes(asked));
 }
 
 const normalize = (name: string) => name.toLowerCase().replace(/[._-]/g, '');
+
+function toFields(value: unknown): ReadonlyMap<string, unknown> {
+  return new Map(Object.entries(Object(value)).map(([name, field]) => [normalize(name), field]));
+}
+
 const toBytes = (text: string) => Buffer.from(text).toString('latin1');
 
 /** The absolute form of a target, as proxies get it, becomes the origin form. @see RFC 9112 §3.2 */

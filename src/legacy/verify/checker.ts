@@ -72,19 +72,20 @@ export class Checker {
   }
 
   async #ask(request: ComparedRequest): Promise<Both<Asked>> {
-    const { method, targets, isConditional, isRequired } = request;
+    const { method, targets, isConditional, comparesLength, isRequired } = request;
     const limits = isRequired ? {} : { maxAttempts };
     const headers = this.#headersOf(request);
     const ask = async (side: Side) => {
-      const send = (own: SentHeaders) =>
-        askWithRetry(this.options[side], method, targets[side], {
+      const send = (own: SentHeaders, as = method) =>
+        askWithRetry(this.options[side], as, targets[side], {
           ...{ ...this.options, ...limits },
           headers: own,
         });
       const answer = await send(headers);
-      const { etag } = answer.headers;
-      const isAskedAgain = isConditional && etag !== undefined;
-      return isAskedAgain ? send({ ...headers, 'if-none-match': etag }) : answer;
+      const { etag, 'content-length': length } = answer.headers;
+      if (isConditional && etag !== undefined) return send({ ...headers, 'if-none-match': etag });
+      const isMeasured = comparesLength && length !== undefined;
+      return isMeasured ? withLengthOfGet(answer, await send(headers, 'GET')) : answer;
     };
     const [theirs, ours] = await Promise.all([ask('theirs'), ask('ours')]);
     const failure = theirs.failure ?? ours.failure;
@@ -110,6 +111,8 @@ export class Checker {
     const { method, targets, select } = request;
     const { theirs, ours } = this.options;
     const silent = findSilent(answers);
+    // A proxy that ends the connection of TRACE says nothing about the service.
+    if (method === 'TRACE' && answers.theirs.status === 0) return [];
     if (silent !== undefined) return [{ kind: 'status', where: 'unreachable', sentence: silent }];
     const bases = { theirs: theirs.linkBases ?? theirs.base, ours: ours.linkBases ?? ours.base };
     const compared = { method, target: targets.theirs, headers: this.#headersOf(request) };
@@ -169,6 +172,14 @@ export class Checker {
     }
     this.report(request, differences);
   }
+}
+
+/** Links make `Content-Length` another at each service: compared is whether it is that of GET. @see RFC 9110 §9.3.2 */
+function withLengthOfGet(head: Asked, { status, body }: Asked): Asked {
+  const { 'content-length': given, 'content-encoding': encoding } = head.headers;
+  if (encoding !== undefined || status !== head.status) return head;
+  const length = Number(given) === body.length ? 'that of GET' : `${given}, not that of GET`;
+  return { ...head, headers: { ...head.headers, 'content-length': length } };
 }
 
 /** Why a service has given no answer at all. */

@@ -36,6 +36,8 @@ export class Listings {
   readonly unmatched: Both<Map<string, number>> = { theirs: new Map(), ours: new Map() };
   /** Whether a record has come twice. */
   hasRepeated = false;
+  /** The ids of records that were reported as only in one of them. */
+  readonly reported = new Set<string>();
 
   /** @param maxUnmatched records that only one has, after which a comparison makes no sense */
   constructor(private readonly maxUnmatched = 1_000_000) {}
@@ -223,14 +225,13 @@ async function reportOneSided(
   for (const side of sides) {
     for (const [id, page] of unmatched[side]) {
       const isCommon = found.hasInBoth(id);
-      // The default ordering has reported it.
-      const isReported = found.unmatched[side].has(id) && ordering.name !== '';
-      if (isReported || (isCommon && isOpen)) continue;
+      if (found.reported.has(id) || (isCommon && isOpen)) continue;
       if (lookups < maxLookups) {
         const inSource = await isAround(options, 'theirs', id, page);
         if (inSource === (await isAround(options, 'ours', id, page))) continue;
         lookups++;
       }
+      if (!isCommon) found.reported.add(id);
       const [where, what] =
         side === 'theirs' ? ['missing', 'is missing here'] : ['additional', 'is not in the source'];
       const whose = isCommon ? `Order (${ordering.name}): outfit` : 'Outfit';
