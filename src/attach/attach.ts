@@ -2,7 +2,7 @@
 // In SQL: triggers, locks, and sets of rows.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { sqlStateOf } from '../database/errors.ts';
+import { lockNotAvailable, sqlStateOf } from '../database/errors.ts';
 import { inTransaction, retryDeadlocks } from '../database/transaction.ts';
 import { OperatorError } from '../errors.ts';
 import { applyPendingChanges } from '../outfits/counts.ts';
@@ -35,7 +35,6 @@ const mendedAtOnce = 500;
 const appliedAtOnce = 20_000;
 const maxRounds = 20;
 
-const lockNotAvailable = '55P03';
 const ownPath = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`;
 const guardedTables = ['users', 'outfits', 'outfit_likes'];
 

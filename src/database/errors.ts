@@ -25,6 +25,7 @@ type ErrorLike = Readonly<Record<string, unknown>>;
 const canceled = '57014';
 const stopped = [canceled, timedOut().code];
 export const deadlockDetected = '40P01';
+export const lockNotAvailable = '55P03';
 
 export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { packageFolder } from '../config/package.ts';
 import { messageOf, OperatorError } from '../errors.ts';
-import { deadlockDetected, sqlStateOf } from './errors.ts';
+import { deadlockDetected, lockNotAvailable, sqlStateOf } from './errors.ts';
 
 const folder = fileURLToPath(new URL('prisma/migrations/', packageFolder));
 
@@ -164,7 +164,6 @@ async function lock(client: pg.PoolClient): Promise<void> {
 const lockTimeout = 1_500;
 const retryPause = 2_000;
 const maxAttempts = 60;
-const lockNotAvailable = '55P03';
 /** Milliseconds that a concurrent index waits for each older transaction. */
 const indexLockTimeout = 300_000;
 /** Retries of a deadlock: another tool waits for the advisory lock with a snapshot for which the index waits. */

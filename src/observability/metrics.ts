@@ -12,7 +12,7 @@ import { maxNameLength, type ObserveAnswer } from './log.ts';
 const maxOperations = 100;
 
 const maxClients = 50;
-/** Paths for each client: those of this service, and patterns of those of the old one. */
+/** Paths for each client and interface: those of this service, and patterns of those of the old one. */
 const maxPaths = 60;
 
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -78,19 +78,20 @@ export class Metrics {
   }
 
   #countClients(): ObserveAnswer {
-    const clients = new BoundedNames(
-      maxClients,
-      (client) =>
-        new BoundedNames(maxPaths, (name) => {
-          const [kind, path = name] = name.split(' ');
-          return { labels: { client, interface: kind ?? '', path }, requests: 0 };
-        }),
-    );
+    const clients = new BoundedNames(maxClients, (client) => {
+      // Each has paths of its own: those that only the old service serves are of any number.
+      const pathsOf = (kind: string) =>
+        new BoundedNames(maxPaths, (path) => {
+          return { labels: { client, interface: kind, path }, requests: 0 };
+        });
+      return { rest: pathsOf('rest'), graphql: pathsOf('graphql'), legacy: pathsOf('legacy') };
+    });
     this.#counter(
       'gateway_client_requests_total',
       'Answers of REST, of GraphQL and of paths that only the old service serves, by client (at most 50 names, and other) and path.',
       () =>
         [...clients.values()]
+          .flatMap((interfaces) => Object.values(interfaces))
           .flatMap((paths) => [...paths.values()])
           .map(({ labels, requests }) => [labels, requests] as const),
       { labelNames: ['client', 'interface', 'path'] },
@@ -102,7 +103,7 @@ export class Metrics {
       const [, own] = /^\/(?:(api)\/|graphql(?!\/assets\/))/.exec(path) ?? ['', 'none'];
       if (own === 'none' && !forwardedPath) return;
       const kind = forwardedPath ? 'legacy' : own ? 'rest' : 'graphql';
-      clients.get(clientOf(request).name).get(`${kind} ${path}`).requests += 1;
+      clients.get(clientOf(request).name)[kind].get(path).requests += 1;
     };
   }
 

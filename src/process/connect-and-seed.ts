@@ -4,8 +4,10 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { commandText } from '../config/package.ts';
 import type { Database } from '../database/database.ts';
+import { lockNotAvailable, sqlStateOf } from '../database/errors.ts';
 import type { Monitor } from '../database/monitor.ts';
 import { DatabaseNotReadyError } from '../database/readiness.ts';
+import { inTransaction } from '../database/transaction.ts';
 import { checkTriggers } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
@@ -16,6 +18,8 @@ import { isShuttingDown } from './signals.ts';
 /** Milliseconds that the start waits for the preparation: the lock of another client may take hours. */
 const startTimeout = 3_000;
 const retryInterval = 1_000;
+/** Milliseconds that the look whether the database is empty waits for the lock of another client: less than the start. */
+const lockTimeout = 2_000;
 
 /**
  * Connects, seeds and counts. Work that takes longer than `startTimeout` continues while the gateway serves.
@@ -42,6 +46,8 @@ export class Startup {
   #isStarting = true;
   #isPrepared = false;
   #isSeeding = false;
+  /** Whether another client has locked the outfits: the start does not wait for the next look. */
+  #isLocked = false;
   #lastWarning: string | undefined;
   #hasDemoSet: boolean;
 
@@ -99,15 +105,24 @@ export class Startup {
   }
 
   async #seedIfEmpty(): Promise<void> {
-    const { pool, prisma } = this.database;
+    const { pool } = this.database;
     if (this.config.seed !== 'demo') return;
-    this.#isSeeding = true;
+    this.#isSeeding = !this.#isLocked;
     try {
-      if (await prisma.outfit.findFirst({ select: { id: true } })) return;
+      // Not cut by a time limit: on a busy machine it takes longer than the start waits.
+      const { rowCount } = await inTransaction(pool, async (client) => {
+        await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`);
+        return client.query('SELECT FROM outfits LIMIT 1');
+      });
+      if (rowCount !== 0) return;
+      this.#isSeeding = true;
       const hint = '(SEED=none leaves it empty)';
       this.log.info(`the database is empty: filling it with a demonstration set ${hint}`);
       const saved = await seedDemo(pool);
       if (saved > 0) this.log.info(`${saved} demonstration outfits saved`);
+    } catch (error) {
+      this.#isLocked = sqlStateOf(error) === lockNotAvailable;
+      throw error;
     } finally {
       this.#isSeeding = false;
     }

@@ -556,6 +556,11 @@ test.each([
   }
 });
 
+test('without a credential the contract is as it is', async () => {
+  const { headers } = await read(await open(), { cookie: 'csrftoken=1' });
+  expect(headers).toMatchObject({ vary: 'Accept', 'cache-control': 'no-cache' });
+});
+
 test('the OpenAPI document names what is accepted', async () => {
   const app = await open({ AUTH_COOKIES: 'sessionid' });
   const { paths, components } = (await read(app, {}, { url: '/api/openapi.json' })).json();

@@ -55,6 +55,13 @@ test.each<[string, object, string, number, RegExp | string]>([
   },
 );
 
+test('a condition on the root of a subscription hides no other error', async () => {
+  const query = 'subscription ($i: Boolean!) { outfit(databaseId: 1) @include(if: $i) { no } }';
+  const { errors } = (await postGraphql(gateway.app, { query }, { accept })).json();
+  const messages = errors.map(({ message }: Error) => message);
+  expect(messages.toSorted()).toEqual([expect.stringContaining('field "no"'), root]);
+});
+
 test.each([
   ['2018-05-01T09:30:00.0000000Z', true],
   ['2018-05-01T11:30:00.120000000+02:00', true],

@@ -177,18 +177,73 @@ describe('the protocol', () => {
   });
 });
 
-test('parameters of a megabyte are read once, not for each operation', async () => {
-  for (const headers of ['a'.repeat(1_000_000), { 'x-client-name': 'a'.repeat(1_000_000) }]) {
-    const { send, subscribe: ask, next: take, closed } = await openSocket(base);
-    send({ type: 'connection_init', payload: { headers } });
-    if (typeof headers === 'object') {
-      expect((await closed)[0]).toBe(4400);
-      continue;
+describe('whatever a client sends', () => {
+  const values: unknown[] = [
+    null,
+    true,
+    0,
+    -1e300,
+    '',
+    'a\u0000\ud800',
+    [],
+    [[1]],
+    {},
+    { toString: 1 },
+    { a: { b: [] } },
+  ];
+  const subscribe = { id: '1', type: 'subscribe', payload: { query: '{ __typename }' } };
+  /** Each field of the message by each value, at any depth. */
+  function* mutations(message: object): Generator<object> {
+    for (const [name, inner] of Object.entries(message)) {
+      for (const value of values) yield { ...message, [name]: value };
+      yield { ...message, [name]: undefined };
+      if (typeof inner !== 'object' || inner === null) continue;
+      for (const other of mutations(inner)) yield { ...message, [name]: other };
     }
-    await take();
-    for (let at = 0; at < 50; at++) ask(String(at), '{ __typename }');
-    for (let at = 0; at < 100; at++) await take();
   }
+  const parameters = {
+    headers: { Authorization: 'Bearer x', 'x-client-name': 'a' },
+    Authorization: 'Bearer x',
+  };
+  const rest = {
+    operationName: 'A',
+    variables: { a: 1 },
+    documentId: 'x',
+    extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } },
+  };
+
+  test.each([
+    ['connection_init', { type: 'connection_init', payload: parameters }],
+    ['subscribe', { ...subscribe, payload: { ...subscribe.payload, ...rest } }],
+    ['ping', { type: 'ping', payload: { any: 1 } }],
+    ['complete', { id: '1', type: 'complete' }],
+  ])('%s with any value in any field ends this connection at most', async (name, message) => {
+    const other = await openAcknowledged(base);
+    for (const changed of mutations(message)) {
+      const { send, socket } = await openSocket(base);
+      if (name !== 'connection_init') send({ type: 'connection_init' });
+      send(changed);
+      // Answered or closed, as it comes.
+      send({ ...subscribe, id: 'after' });
+      socket.close();
+    }
+    other.subscribe('1', '{ __typename }');
+    expect(await other.next()).toMatchObject({ payload: { data: { __typename: 'Query' } } });
+  });
+
+  test('parameters of a megabyte are read once, not for each operation', async () => {
+    for (const headers of ['a'.repeat(1_000_000), { 'x-client-name': 'a'.repeat(1_000_000) }]) {
+      const { send, subscribe: ask, next: take, closed } = await openSocket(base);
+      send({ type: 'connection_init', payload: { headers } });
+      if (typeof headers === 'object') {
+        expect((await closed)[0]).toBe(4400);
+        continue;
+      }
+      await take();
+      for (let at = 0; at < 50; at++) ask(String(at), '{ __typename }');
+      for (let at = 0; at < 100; at++) await take();
+    }
+  });
 });
 
 describe('an error of an operation is its result, and the connection stays', () => {

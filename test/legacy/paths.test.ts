@@ -231,3 +231,21 @@ test('metrics name the forwarded paths, without the ids', async () => {
     expect(text).toContain(`gateway_client_requests_total{${labels}} 2`);
   }
 });
+
+test('metrics name at most 60 forwarded paths of a client, and its requests to REST beside them', async () => {
+  const metrics = makeMetrics();
+  const gateway = await open({ LEGACY_MODE: 'fallback' }, { metrics });
+  const letters = [...'abcdefgh'];
+  for (const path of letters.flatMap((one) => letters.map((two) => `/api/${one}/${two}/`))) {
+    expect((await send(gateway, 'GET', path)).servedBy).toBe('legacy');
+  }
+  expect((await send(gateway, 'GET', '/api/outfits/')).status).toBe(200);
+  const counted = async () =>
+    [...(await metrics.print()).text.matchAll(/^gateway_client_requests_total(.+)$/gm)].map(
+      ([, series]) => series,
+    );
+  const labels = 'client="unknown",interface=';
+  await expect.poll(counted).toContain(`{${labels}"rest",path="/api/outfits/"} 1`);
+  expect(await counted()).toContain(`{${labels}"legacy",path="other"} 4`);
+  expect(await counted()).toHaveLength(62);
+});

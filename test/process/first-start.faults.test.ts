@@ -14,6 +14,7 @@ import {
   runServer,
   stop,
 } from '../support/cli/process.ts';
+import { connectTo } from '../support/databases/connections.ts';
 import { type DatabaseKind, databaseKinds } from '../support/gateway.ts';
 
 const migrate = (environment: Record<string, string>) =>
@@ -139,4 +140,21 @@ test('three gateways that start at once on one PostgreSQL fill it once', async (
   expect(saved).toHaveLength(1);
   for (const server of servers) expect(await stop(server)).toBe(0);
   await expectWhole(environment);
+});
+
+test('a start behind the lock of another client listens, and fills the database when it is gone', async () => {
+  const environment = await newEnvironment('PostgreSQL');
+  expect(await migrate(environment).ended).toBe(0);
+  const client = await connectTo(environment['DATABASE_URL']);
+  await client.query('BEGIN; LOCK TABLE outfits IN ACCESS EXCLUSIVE MODE');
+  const server = runServer(environment);
+  const base = await baseOf(server);
+  // What ended the look is its own limit, which is shorter than that of every statement.
+  await server.until(/lock timeout/);
+  expect((await fetch(`${base}/health/ready`)).status).toBe(503);
+  await client.end();
+  const status = async () => (await fetch(`${base}/health/ready`)).status;
+  await expect.poll(status, { timeout: 60_000 }).toBe(200);
+  expect(await listing(base)).toMatchObject({ count: 2_400 });
+  expect(await stop(server)).toBe(0);
 });

@@ -94,6 +94,16 @@ describe('on PostgreSQL', () => {
     expect(await likesOf(9, 2)).toEqual({ likes: 2, viewerHasLiked: true });
   });
 
+  test('a dry run counts a record once that comes again after a thousand others', async () => {
+    const often = <Row>(row: Row) => toLines(Array.from({ length: 1_500 }, () => row));
+    const summary = /nothing is saved: 1 created, 0 updated, 1,499 unchanged, 0 broken\.\n/;
+    const users = save('users.ndjson', often(makeUser(8)));
+    expect((await runImport('--users', users, '--dry-run')).stdout).toMatch(summary);
+    await runImport('--users', users);
+    const likes = save('likes.ndjson', often({ outfit: 1, user: 8 }));
+    expect((await runImport('--likes', likes, '--dry-run')).stdout).toMatch(summary);
+  });
+
   test('exits with 1 where numbers of likes and rows disagree, and names --replace, which mends it', async () => {
     await runImport('--users', save('users.ndjson', toLines([8, 9, 10].map((id) => makeUser(id)))));
     const rows = [8, 9, 10].flatMap((user, index) =>

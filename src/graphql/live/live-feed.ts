@@ -74,7 +74,7 @@ export class LiveFeed {
     this.#setDue();
   }
 
-  /** After a poll; one that is being read waits for the next poll. @param isKnown false: anything may have changed */
+  /** After a poll; one that is being read compares at its end. @param isKnown false: anything may have changed */
   check(isKnown: boolean): void {
     if (!this.#wake) return;
     const isCurrent =
@@ -116,6 +116,7 @@ export class LiveFeed {
       if (this.isShared && !answer.isShared) throw new PersonalAnswerError();
       this.#version = version;
       this.#dependencies = dependencies;
+      if (this.changes.isInvalidated(dependencies, version)) this.#setDue();
       if (isExpensive) this.#pause = this.expensivePause;
       const kept = sizeOf(dependencies);
       for (const stream of this.streams) {

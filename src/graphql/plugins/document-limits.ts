@@ -1,15 +1,19 @@
 // Parses and validates documents within limits. Those of this service itself have been validated at start.
 import {
   type ASTNode,
+  type ASTVisitor,
   type DefinitionNode,
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
   Kind,
   NoSchemaIntrospectionCustomRule,
+  type OperationDefinitionNode,
   parse,
   type SelectionSetNode,
+  SingleFieldSubscriptionsRule,
   specifiedRules,
+  type ValidationContext,
   type ValidationRule,
   validate,
   visit,
@@ -78,21 +82,35 @@ export function validateWithin(
   if (!schema.getSubscriptionType() && document.definitions.some(isSubscription)) {
     return [subscriptionsNotSupported()];
   }
-  const rules = [...given];
+  const rules = given.map((rule) =>
+    rule === SingleFieldSubscriptionsRule ? singleFieldSubscriptions : rule,
+  );
   if (!config.graphqlIntrospection) rules.push(NoSchemaIntrospectionCustomRule);
-  try {
-    const errors = validate(schema, document, rules, errorOptionsOf(config));
-    return errors.map((invalid) =>
-      invalid.message === 'Validation aborted.'
-        ? overLimit('TOO_MANY_REPEATS', 'The document repeats too many fields.')
-        : invalidDocument(invalid, 'GRAPHQL_VALIDATION_FAILED'),
-    );
-  } catch (error) {
-    // SingleFieldSubscriptionsRule throws; the next edition of the specification forbids any condition there.
-    if (!(error instanceof GraphQLError)) throw error;
-    error.message = 'The root of a subscription takes no @skip and no @include with a variable.';
-    return [invalidDocument(error, 'GRAPHQL_VALIDATION_FAILED')];
-  }
+  const errors = validate(schema, document, rules, errorOptionsOf(config));
+  return errors.map((invalid) =>
+    invalid.message === 'Validation aborted.'
+      ? overLimit('TOO_MANY_REPEATS', 'The document repeats too many fields.')
+      : invalidDocument(invalid, 'GRAPHQL_VALIDATION_FAILED'),
+  );
+}
+
+/** The rule of graphql-js throws at a condition with a variable; the next edition of the specification forbids any. */
+function singleFieldSubscriptions(context: ValidationContext): ASTVisitor {
+  const { OperationDefinition: check } = SingleFieldSubscriptionsRule(context) as {
+    OperationDefinition(node: OperationDefinitionNode): void;
+  };
+  return {
+    OperationDefinition(node) {
+      try {
+        check(node);
+      } catch (error) {
+        if (!(error instanceof GraphQLError)) throw error;
+        const message =
+          'The root of a subscription takes no @skip and no @include with a variable.';
+        context.reportError(new GraphQLError(message, { nodes: error.nodes ?? node }));
+      }
+    },
+  };
 }
 
 const isSubscription = (definition: DefinitionNode) =>

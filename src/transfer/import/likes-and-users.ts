@@ -25,6 +25,8 @@ export function importPeople(
 }
 
 class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }> {
+  /** In a dry run, which saves no rows: ids of the records so far, to find repeated ones. Second ids by first. */
+  readonly #seen = new Map<number, Set<number>>();
   #lacksUsers = false;
   /** Likes of outfits and users that the database does not have. */
   #strangers = 0;
@@ -59,12 +61,14 @@ class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }
 
   async #saveLikes(batch: SourceBatch): Promise<void> {
     const rows = this.check(batch, checkLike, () => 'Like');
-    const likes = rows.map(({ row }) => row);
+    const unseen = rows.filter(({ row }) => this.#isNew(row.outfit, row.user));
+    const likes = unseen.map(({ row }) => row);
     const { replace, isDry } = this.options;
     const saved = await saveLikes(this.pool, likes, { renew: replace, isDry });
     this.add(saved);
+    this.totals.unchanged += rows.length - unseen.length;
     const { outfits, users } = saved.missing;
-    for (const { row, where } of outfits.size + users.size > 0 ? rows : []) {
+    for (const { row, where } of outfits.size + users.size > 0 ? unseen : []) {
       const { outfit, user } = row;
       const missing = outfits.has(outfit) ? `outfit ${outfit}` : users.has(user) && `user ${user}`;
       if (!missing) continue;
@@ -77,8 +81,16 @@ class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }
 
   async #saveUsers(batch: SourceBatch): Promise<void> {
     const rows = this.check(batch, checkUser, () => 'User');
-    const users = rows.map(({ row }) => row);
-    this.add(await saveUsers(this.pool, users, this.options.isDry));
+    const unseen = rows.filter(({ row }) => this.#isNew(row.id, 0)).map(({ row }) => row);
+    this.add(await saveUsers(this.pool, unseen, this.options.isDry));
+    this.totals.unchanged += rows.length - unseen.length;
+  }
+
+  #isNew(first: number, second: number): boolean {
+    if (!this.options.isDry) return true;
+    const seconds = this.#seen.get(first) ?? new Set();
+    this.#seen.set(first, seconds);
+    return seconds.size < seconds.add(second).size;
   }
 
   /** @returns whether numbers of likes differ from their rows */
