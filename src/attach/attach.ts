@@ -7,7 +7,7 @@ import { inTransaction, retryDeadlocks } from '../database/transaction.ts';
 import { OperatorError } from '../errors.ts';
 import { applyPendingChanges } from '../outfits/counts.ts';
 import { moveSequences } from '../outfits/writes/bulk.ts';
-import { attachedMapping, retryProblems } from './attachment.ts';
+import { attachedMapping, type Key, retryProblems, saveKeys } from './attachment.ts';
 import type { Kind } from './columns.ts';
 import { type Comparison, compare, type Difference } from './compare.ts';
 import type { Mapping } from './mapping.ts';
@@ -244,17 +244,17 @@ function saveRows(
 ) {
   const [[table = '', id = ''] = []] = Object.entries(mapping[kind].changes);
   const column = `t.${pg.escapeIdentifier(id)}`;
-  return retryDeadlocks(pool, async (client) => {
+  const keys = ids.map((one) => ({ kind, id: one, userId: 0 }));
+  return saveKeys(pool, keys, async (client, given) => {
     // What a crash takes back is copied again.
     await client.query('SET LOCAL synchronous_commit = off');
-    const { rows } = await client.query<{ id: number }>(
+    const { rows } = await client.query<Key>(
       `WITH locked AS MATERIALIZED (SELECT ${column} AS id FROM ${table} t WHERE ${column} = ANY ($1::bigint[]) FOR SHARE SKIP LOCKED)
-       SELECT id::float8 AS id FROM locked UNION ALL
-       SELECT g.id FROM unnest($1::bigint[]) AS g (id) WHERE NOT EXISTS (SELECT FROM ${table} t WHERE ${column} = g.id)`,
-      [ids],
+       SELECT '${kind}' AS kind, id::float8 AS id FROM locked UNION ALL
+       SELECT '${kind}', g.id FROM unnest($1::bigint[]) AS g (id) WHERE NOT EXISTS (SELECT FROM ${table} t WHERE ${column} = g.id)`,
+      [given.map((key) => key.id)],
     );
-    const given = kind === 'users' ? '$1::bigint[], NULL' : 'NULL, $1::bigint[]';
-    await client.query(`SELECT attached_try(${given}, NULL, NULL)`, [rows.map((row) => row.id)]);
+    return rows;
   });
 }
 
@@ -267,7 +267,11 @@ async function mend(
 ): Promise<Comparison> {
   for (let round = 1; ; round++) {
     signal.throwIfAborted();
-    await retryDeadlocks(pool, (client) => client.query(retryProblems(2_147_483_647)));
+    let retried: Key | undefined;
+    do {
+      signal.throwIfAborted();
+      retried = await retryProblems(pool, retried);
+    } while (retried);
     const comparison = await compare(pool, statements);
     const { differences } = comparison;
     if (differences.length === 0 || round === maxRounds) return comparison;
@@ -292,9 +296,9 @@ async function mendRows(
   if (kind === 'users' || kind === 'outfits') {
     await saveRows(pool, mapping, kind, ids);
   } else if (kind === 'likes') {
-    const users = wrong.map(({ userId }) => userId);
-    await retryDeadlocks(pool, (client) =>
-      client.query('SELECT attached_try(NULL, NULL, $1::bigint[], $2::bigint[])', [ids, users]),
+    await saveKeys(
+      pool,
+      wrong.map(({ id, userId }) => ({ kind, id, userId })),
     );
   } else {
     await retryDeadlocks(pool, async (client) => {

@@ -3,6 +3,9 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { commandText } from '../config/package.ts';
+import { sqlStateOf } from '../database/errors.ts';
+import { retryDeadlocks } from '../database/transaction.ts';
+import type { Kind } from './columns.ts';
 import { checkTriggers, readSubscriptions } from './compare.ts';
 import { checkMapping, type Mapping } from './mapping.ts';
 
@@ -13,12 +16,70 @@ export async function attachedMapping(pool: Pick<pg.Pool, 'query'>): Promise<Map
   return stored && checkMapping(stored, 'The mapping of the attached tables');
 }
 
-/** Tries again what could not be carried over: of two transactions at the same time, neither may have seen what it needed. */
-export const retryProblems = (most: number) => `
-  SELECT attached_try(array_agg(id) FILTER (WHERE kind = 'users'), array_agg(id) FILTER (WHERE kind = 'outfits'),
-    array_agg(id) FILTER (WHERE kind = 'likes'), array_agg(user_id) FILTER (WHERE kind = 'likes'))
-  FROM (SELECT * FROM attached_problems WHERE id <> 0 AND NOT current_setting('transaction_read_only')::boolean ORDER BY random() LIMIT ${most}) p`;
+/** A row to carry over; of a like, the outfit and who likes it. */
+export interface Key {
+  readonly kind: Kind;
+  readonly id: number | string;
+  readonly userId: number | string;
+}
+
+/** Errors of the server, the connection and of concurrency: all others say that a row is refused. */
+const noRefusal = /^(?:08|25|40|53|55|57|58|XX)/;
+
+/**
+ * Carries rows over in one transaction. Where one is refused here, in smaller ones, whose locks are sorted and short: the old
+ * service must not wait for each row alone. @param lock says which of them may be carried over
+ */
+export async function saveKeys(
+  pool: pg.Pool,
+  keys: readonly Key[],
+  lock = async (_client: pg.PoolClient, given: readonly Key[]) => given,
+): Promise<void> {
+  const save = keys.length > 1 ? 'attached_save' : 'attached_try';
+  try {
+    await retryDeadlocks(pool, async (client) => {
+      const given = await lock(client, keys);
+      const idsOf = (kind: Kind, name: 'id' | 'userId' = 'id') => {
+        const ids = given.filter((key) => key.kind === kind).map((key) => key[name]);
+        return ids.length > 0 ? ids : null;
+      };
+      const lists = [idsOf('users'), idsOf('outfits'), idsOf('likes'), idsOf('likes', 'userId')];
+      await client.query(`SELECT ${save}($1::bigint[], $2::bigint[], $3::bigint[], $4)`, lists);
+    });
+  } catch (error) {
+    const state = sqlStateOf(error);
+    if (keys.length < 2 || state === undefined || noRefusal.test(state)) throw error;
+    const middle = Math.ceil(keys.length / 2);
+    await saveKeys(pool, keys.slice(0, middle), lock);
+    await saveKeys(pool, keys.slice(middle), lock);
+  }
+}
+
 const retriedAtOnce = 1_000;
+const retriedKeys = `
+  SELECT kind, id::text, user_id::text AS "userId" FROM attached_problems
+  WHERE id <> 0 AND NOT current_setting('transaction_read_only')::boolean AND ($1::text IS NULL OR (kind, id, user_id) < ($1, $2, $3))
+  ORDER BY kind DESC, id DESC, user_id DESC LIMIT ${retriedAtOnce}`;
+
+/**
+ * Tries some of what could not be carried over again, users first: of two transactions at the same time, neither may have seen
+ * what it needed. @param after where the last call ended @param lockTimeout milliseconds; 0: none
+ * @returns where this one ended; undefined: that was the last
+ */
+export async function retryProblems(
+  pool: pg.Pool,
+  after?: Key,
+  lockTimeout = 0,
+): Promise<Key | undefined> {
+  const from = [after?.kind, after?.id, after?.userId];
+  const { rows } = await pool.query<Key>(retriedKeys, from);
+  const lock = async (client: pg.PoolClient, given: readonly Key[]) => {
+    await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`);
+    return given;
+  };
+  if (rows.length > 0) await saveKeys(pool, rows, lock);
+  return rows.length < retriedAtOnce ? undefined : rows.at(-1);
+}
 
 /** Milliseconds between two looks, while tables are attached and while none are. */
 const interval = 1_000;
@@ -39,6 +100,7 @@ export class Attachment {
   /** Seconds since the last message of a subscription to the old tables; undefined: there is none. */
   lag: number | undefined;
   #looks = 0;
+  #retried: Key | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #announced: keyof typeof announcements = 'none';
@@ -88,7 +150,7 @@ export class Attachment {
     );
     this.lag = (await readSubscriptions(this.pool, this.#mapping)).lag;
     if (this.#looks++ % triggerLooks !== 0) return;
-    await this.pool.query(retryProblems(retriedAtOnce));
+    this.#retried = await retryProblems(this.pool, this.#retried, interval);
     const { rows } = await this.pool.query(
       'SELECT count(problem)::int AS number FROM attached_problems',
     );

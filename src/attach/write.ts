@@ -89,6 +89,9 @@ DECLARE
   ${after} outfits := given;
 BEGIN
   IF ${before}.id IS NULL THEN
+    IF NOT EXISTS (SELECT FROM users WHERE id = ${after}.user_id) THEN
+      RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', ${after}.user_id);
+    END IF;
     ${insertInto(first, firstTable, true, after)} RETURNING ${key} INTO ${after}.id;
   ELSE
     ${updateOf(first, firstTable, before, after)};

@@ -41,6 +41,12 @@ async function expectRight(old: pg.Client) {
   expect(rows).toEqual([{ likes: 0, counts: 0, triggers: 0 }]);
 }
 
+function poolOf(url: string, schema = 'gateway') {
+  const pool = new pg.Pool({ connectionString: url, options: `-c search_path=${schema}` });
+  onTestFinished(() => pool.end());
+  return pool;
+}
+
 async function attached(given: unknown = mapping) {
   const { old, environment, url } = await makeOldTables();
   expect(await attach(environment, given)).toEqual(equal);
@@ -288,8 +294,41 @@ describe('what cannot be represented', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
+  test('is tried again in transactions that are short, so that statements of the old service do not deadlock with it', async () => {
+    const { old, url, environment, outfit } = await attached();
+    await old.query(`ALTER TABLE gateway.outfits ADD CONSTRAINT short CHECK (length(title) < 12);
+      CREATE VIEW public.transactions AS SELECT DISTINCT xmin::text FROM gateway.outfits WHERE id BETWEEN 1000 AND 1900;
+      SET session_replication_role = replica; ALTER TABLE shop.outfit DISABLE TRIGGER ALL; ALTER TABLE shop.picture DISABLE TRIGGER ALL;
+      INSERT INTO shop.outfit (id, title, person_id) SELECT n, CASE n WHEN 1500 THEN 'much too long' ELSE '' END, 1 FROM generate_series(1000, 1900) n;
+      INSERT INTO shop.picture SELECT id, 'p' FROM shop.outfit WHERE id >= 1000;
+      ALTER TABLE shop.outfit ENABLE TRIGGER ALL; ALTER TABLE shop.picture ENABLE TRIGGER ALL; RESET session_replication_role;
+      INSERT INTO gateway.attached_problems SELECT 'outfits', n, 1 FROM generate_series(1000, 1900) n`);
+    expect(await retryProblems(poolOf(url))).toBeUndefined();
+    expect(await outfit(1900)).toMatchObject({ user_id: 1, likes: 0 });
+    const { rows } = await old.query('SELECT count(*)::int FROM public.transactions');
+    // Half of them, half of the rest, and so on, as large as they can be.
+    expect(rows[0].count).toBeGreaterThan(5);
+    expect(rows[0].count).toBeLessThan(20);
+    expect((await check(environment)).stdout).toContain('1 outfits cannot be carried over (1500)');
+  });
+
+  test('is tried again a thousand at a time, those that are left then in the next call', async () => {
+    const { old, url } = await attached();
+    await old.query(
+      "INSERT INTO gateway.attached_problems SELECT 'likes', n, 1, NULL FROM generate_series(5001, 7500) n; INSERT INTO gateway.attached_problems VALUES ('users', 6000, 0, 'x')",
+    );
+    const pool = poolOf(url);
+    const first = await retryProblems(pool);
+    expect(first).toEqual({ kind: 'likes', id: '6502', userId: '1' });
+    const second = await retryProblems(pool, first);
+    expect(second).toEqual({ kind: 'likes', id: '5502', userId: '1' });
+    expect(await retryProblems(pool, second)).toBeUndefined();
+    const { rows } = await old.query('SELECT FROM gateway.attached_problems');
+    expect(rows).toEqual([]);
+  });
+
   test('is a user who is deleted softly while outfits remain, but not the likes of one', async () => {
-    const { old, environment } = await makeOldTables();
+    const { old, url, environment } = await makeOldTables();
     await old.query('ALTER TABLE shop.person ADD gone timestamptz');
     const select = 'SELECT id, username FROM shop.person WHERE gone IS NULL';
     const users = { select, changes: { 'shop.person': 'id' } };
@@ -300,7 +339,7 @@ describe('what cannot be represented', () => {
       stdout: `1 users cannot be carried over (5): the old service has outfits of this user, but not the user.\nBoth sides are equal.\n`,
     });
     await old.query('UPDATE shop.outfit SET deleted = now() WHERE person_id = 5');
-    await old.query(`SET search_path = gateway; ${retryProblems(1_000)}; RESET search_path`);
+    await retryProblems(poolOf(url));
     expect(await check(environment)).toEqual(equal);
     await old.query('UPDATE shop.person SET gone = NULL WHERE id = 5');
     expect(await check(environment)).toEqual(equal);
@@ -518,8 +557,7 @@ describe('the command', () => {
       INSERT INTO shop.picture SELECT id, 'p' FROM shop.outfit WHERE id > 1000;
       CREATE FUNCTION public.cancel() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE query_canceled USING MESSAGE = 'enough'; END $$;
       CREATE TRIGGER cancel BEFORE INSERT ON gateway.outfits FOR EACH ROW WHEN (NEW.id = 5) EXECUTE FUNCTION public.cancel()`);
-    const pool = new pg.Pool({ connectionString: url, options: '-c search_path=gateway' });
-    onTestFinished(() => pool.end());
+    const pool = poolOf(url);
     const progress = { onCopied() {}, onMended() {} };
     const signal = new AbortController().signal;
     const failing = copyAll(pool, readMapping(fileOf(mapping)), {
@@ -731,7 +769,7 @@ test('a renamed schema of the gateway fails nothing in the old service, and is f
   const { rows } = await old.query('SELECT title FROM renamed.outfits WHERE id = 11');
   expect(rows).toEqual([{ title: 'followed' }]);
   // A gateway does so.
-  await old.query(`SET search_path = renamed; ${retryProblems(1_000)}; RESET search_path`);
+  await retryProblems(poolOf(url, 'renamed'));
   expect(await check(renamed)).toEqual(equal);
 });
 

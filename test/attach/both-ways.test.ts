@@ -1,11 +1,13 @@
 // Attached both ways: what is written here is written in the old tables, by their rules, and both services may write.
 import type pg from 'pg';
+import pino from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { buildApp } from '../../src/app.ts';
+import { type AppOptions, buildApp } from '../../src/app.ts';
 import * as attachCommand from '../../src/commands/attach.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { callCommand } from '../support/cli/commands.ts';
+import { connectTo } from '../support/databases/connections.ts';
 import { outfitId } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { bothWays, bothWaysByNumber, fileOf, makeOldTables } from '../support/legacy/old-tables.ts';
@@ -19,10 +21,14 @@ async function attached(mapping: unknown = bothWays) {
 }
 
 /** A gateway on them, and what it answers a viewer. */
-async function openFor(environment: Record<string, string>, settings: Record<string, string> = {}) {
+async function openFor(
+  environment: Record<string, string>,
+  settings: Record<string, string> = {},
+  options: AppOptions = {},
+) {
   const config = readConfig({ ...environment, AUTH_JWT_SECRET: secret, ...settings });
   const database = await openDatabase(config, config.requestTimeout);
-  const app = await buildApp(config, database, { attachment: { writer: 'both' } });
+  const app = await buildApp(config, database, { attachment: { writer: 'both' }, ...options });
   onTestFinished(async () => {
     await app.close();
     await database.close();
@@ -177,9 +183,15 @@ describe('a mutation', () => {
     const { old, environment } = await attached();
     await old.query(`ALTER TABLE shop.outfit ALTER title TYPE varchar(30), ADD CHECK (title <> 'checked');
       CREATE FUNCTION shop.judge() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        IF NEW.title = 'raised' THEN RAISE 'no'; ELSIF NEW.title = 'hidden' THEN NEW.deleted = now(); END IF; RETURN NEW; END $$;
-      CREATE TRIGGER judge BEFORE INSERT OR UPDATE ON shop.outfit FOR EACH ROW EXECUTE FUNCTION shop.judge()`);
-    const ask = await openFor(environment);
+        IF NEW.title = 'raised' THEN RAISE 'not this title'; ELSIF NEW.title = 'hidden' THEN NEW.deleted = now(); END IF; RETURN NEW; END $$;
+      CREATE TRIGGER judge BEFORE INSERT OR UPDATE ON shop.outfit FOR EACH ROW EXECUTE FUNCTION shop.judge();
+      CREATE TABLE shop.quota (person_id int PRIMARY KEY); INSERT INTO shop.quota SELECT id FROM shop.person WHERE id <> 6;
+      ALTER TABLE shop.outfit ADD FOREIGN KEY (person_id) REFERENCES shop.quota NOT VALID;
+      CREATE FUNCTION shop.judge_like() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no likes today'; END $$;
+      CREATE TRIGGER judge BEFORE INSERT ON shop.likes FOR EACH ROW EXECUTE FUNCTION shop.judge_like()`);
+    const lines: string[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line) => lines.push(line) });
+    const ask = await openFor(environment, {}, { logger });
     const refused = {
       errors: [
         {
@@ -194,10 +206,39 @@ describe('a mutation', () => {
       const update = `mutation { updateOutfit(id: "${outfitId(4)}", input: { title: "${title}" }) { outfit { title } } }`;
       expect(await ask(5, update)).toMatchObject(refused);
     }
+    const ofQuota = `mutation { createOutfit(input: { imageKey: "${key}" }) { outfit { title } } }`;
+    expect(await ask(6, ofQuota)).toMatchObject(refused);
+    const like = `mutation { likeOutfit(id: "${outfitId(100)}") { outfit { likes } } }`;
+    await old.query('DELETE FROM shop.likes WHERE outfit_id = 100');
+    expect(await ask(6, like)).toMatchObject(refused);
+    // The operator is told why.
+    for (const why of ['not this title', 'outfit_person_id_fkey1', 'no likes today']) {
+      const line = JSON.parse(lines.find((one) => one.includes(why)) ?? '{}');
+      expect(line).toMatchObject({ level: 40, requestId: expect.any(String) });
+    }
     const { rows } = await old.query(
       "SELECT id FROM shop.outfit WHERE id > 200 OR title NOT LIKE 'Outfit %'",
     );
     expect(rows).toEqual([]);
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('a like of an outfit that the old service deletes meanwhile finds none', async () => {
+    const { old, url, environment } = await attached();
+    const other = await connectTo(url);
+    onTestFinished(() => other.end());
+    const ask = await openFor(environment);
+    await old.query(
+      'DELETE FROM shop.likes WHERE outfit_id = 100; BEGIN; DELETE FROM shop.outfit WHERE id = 100',
+    );
+    const like = ask(
+      3,
+      `mutation { likeOutfit(id: "${outfitId(100)}") { outfit { viewerHasLiked } } }`,
+    );
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%like_outfit%'`;
+    await expect.poll(async () => (await other.query(waiting)).rows.length).toBe(1);
+    await old.query('COMMIT');
+    expect(await like).toMatchObject({ errors: [{ extensions: { code: 'NOT_FOUND' } }] });
     expect(await check(environment)).toEqual(equal);
   });
 

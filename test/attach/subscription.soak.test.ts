@@ -1,4 +1,5 @@
 // The old service on another database: its tables come by PostgreSQL's own logical replication, and are attached here.
+import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { retryProblems } from '../../src/attach/attachment.ts';
 import { readSubscriptions } from '../../src/attach/compare.ts';
@@ -49,13 +50,13 @@ test.skipIf(!isInstalled)(
       .replace('{o}', '(SELECT id::int, title, private FROM shop.outfit WHERE deleted IS NULL)')
       .replace('{l}', 'shop.likes');
     const ours = listed.replace('{o}', 'gateway.outfits').replace('{l}', 'gateway.outfit_likes');
+    const pool = new pg.Pool({ connectionString: here.url, options: '-c search_path=gateway' });
+    onTestFinished(() => pool.end());
     const arrive = async () => {
       const wanted = await state(source, there);
       // A gateway does so.
       const look = async () => {
-        await here.old.query(
-          `SET search_path = gateway; ${retryProblems(1_000)}; RESET search_path`,
-        );
+        await retryProblems(pool);
         return state(ours, here);
       };
       await expect.poll(look, { timeout: 60_000 }).toEqual(wanted);

@@ -74,12 +74,12 @@ builder.mutationField('createOutfit', (t) =>
       const { userId } = requireViewer(context);
       const request = requestOf(context, userId, input);
       // Before validation: a reused idempotency key is refused even if the input is invalid.
-      const first = request && (await mapErrors(findFirstAnswer(context.read, request)));
+      const first = request && (await mapErrors(context, findFirstAnswer(context.read, request)));
       const { values, errors } = checkNewOutfit(input, context.config);
       if (errors) return { outfit: null, errors };
       if (validateOnly) return { outfit: null, errors: [] };
       if (first) return { outfit: first, errors: [] };
-      return written(createOutfit(context, userId, values, request));
+      return written(context, createOutfit(context, userId, values, request));
     },
   }),
 );
@@ -101,7 +101,7 @@ builder.mutationField('updateOutfit', (t) =>
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
       const own = { id, userId, isStaff };
-      const result = await written(updateOutfit(context, own, values));
+      const result = await written(context, updateOutfit(context, own, values));
       logStaff(context, 'changed', id, result.outfit?.userId);
       return result;
     },
@@ -132,7 +132,7 @@ builder.mutationField('deleteOutfit', (t) =>
       const { userId, isStaff } = requireViewer(context);
       const id = readIdentity('Outfit', identity);
       const own = { id, userId, isStaff };
-      const { userId: ownerId } = await mapErrors(deleteOutfit(context, own));
+      const { userId: ownerId } = await mapErrors(context, deleteOutfit(context, own));
       logStaff(context, 'deleted', id, ownerId);
       return { deletedOutfitId: globalIdOf('Outfit', id) };
     },
@@ -160,7 +160,7 @@ for (const [name, description] of Object.entries(likeMutations)) {
       resolve: async (_root, identity, context) => {
         const { userId } = requireViewer(context);
         const like = { id: readIdentity('Outfit', identity), userId, liked: name === 'likeOutfit' };
-        return { outfit: await mapErrors(setLike(context, like, context.visibility)) };
+        return { outfit: await mapErrors(context, setLike(context, like, context.visibility)) };
       },
     }),
   );
@@ -195,16 +195,17 @@ function requestOf(
   return { userId, key, input };
 }
 
-async function written(writing: Promise<OutfitRow>): Promise<Written> {
-  return { outfit: await mapErrors(writing), errors: [] };
+async function written(context: Context, writing: Promise<OutfitRow>): Promise<Written> {
+  return { outfit: await mapErrors(context, writing), errors: [] };
 }
 
-/** Maps errors of the service to errors of the API. */
-async function mapErrors<Result>(writing: Promise<Result>): Promise<Result> {
+/** Maps errors of the service to errors of the API. What the old service has refused is logged: the client is not told why. */
+async function mapErrors<Result>({ log }: Context, writing: Promise<Result>): Promise<Result> {
   try {
     return await writing;
   } catch (error) {
     if (error instanceof OutfitNotFoundError) throw notFound(error.message);
+    if (error instanceof OldServiceRefusesError) log?.warn({ err: error.cause }, error.message);
     if (error instanceof NotTheOwnerError || error instanceof OldServiceRefusesError) {
       throw forbidden(error.message);
     }

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { sqlStateOf } from '../../database/errors.ts';
 import type { Client } from '../../database/prisma/client.ts';
 import type { ReadRows } from '../../database/read.ts';
+import { messageOf } from '../../errors.ts';
 import { type Outfit, Prisma, type User } from '../../generated/prisma/client.ts';
 import {
   columnsOfUser,
@@ -45,7 +46,10 @@ export class NotTheOwnerError extends Error {
 
 /** A rule of the attached tables forbids it: a constraint, or a trigger. */
 export class OldServiceRefusesError extends Error {
-  constructor(message = 'A rule of the tables of the old service forbids this.') {
+  constructor(
+    override readonly cause: unknown,
+    message = 'A rule of the tables of the old service forbids this.',
+  ) {
     super(message);
   }
 }
@@ -117,7 +121,7 @@ async function insertOutfit(
     SELECT ${rowColumns} FROM o ${joinedRow}`,
     { ...outfit, record: recordOf(outfit), ...(request && keptValuesOf(request)) },
   );
-  const [row] = await explainMissingUser(read<FlatRow>(text, values));
+  const [row] = await explainMissingUser(read<FlatRow>(text, values), writesAttached);
   // The foreign key guarantees the user, so there is a row.
   return rowOf(row as FlatRow);
 }
@@ -217,7 +221,7 @@ async function deleteAttached(
     .catch((error) => {
       if (sqlStateOf(error) !== foreignKeyFailed) return refuseThere(error);
       const message = `Outfit ${own.id} cannot be deleted: the old service refers to it.`;
-      throw new OldServiceRefusesError(message);
+      throw new OldServiceRefusesError(error, message);
     });
   if (!row?.isDeleted) throw await refusalOf(writing, own);
   return row;
@@ -240,14 +244,21 @@ export interface Like {
   readonly liked: boolean;
 }
 
-/** Likes or unlikes; does not change `modified`. @throws OutfitNotFoundError, NoSuchUserError */
+/** Likes or unlikes; does not change `modified`. @throws OutfitNotFoundError, NoSuchUserError, OldServiceRefusesError */
 export async function setLike(
-  { read }: Pick<Writing, 'read'>,
+  { read, writesAttached }: Pick<Writing, 'read' | 'writesAttached'>,
   { id, userId, liked }: Like,
   visibility: Visibility,
 ): Promise<OutfitRow> {
   const values = [id, userId, liked, visibility.private === 'all'];
-  const [row] = await explainMissingUser(read<FlatRow>(likeStatement, values));
+  const liking = explainMissingUser(read<FlatRow>(likeStatement, values), writesAttached);
+  const [row] = await (writesAttached
+    ? liking.catch(async (error) => {
+        const found = await read('SELECT id FROM outfits WHERE id = $1::int', [id]);
+        // The old service has deleted it meanwhile.
+        return found.length > 0 || sqlStateOf(error) !== foreignKeyFailed ? refuseThere(error) : [];
+      })
+    : liking);
   if (!row) throw new OutfitNotFoundError(id);
   return rowOf(row);
 }
@@ -286,19 +297,24 @@ const foreignKeyFailed = '23503';
 const notUnique = '23505';
 const sequenceEnded = '2200H';
 
-/** @throws NoSuchUserError for a violated foreign key */
-async function explainMissingUser<Result>(writing: Promise<Result>): Promise<Result> {
+/** @throws NoSuchUserError for a violated foreign key, in attached tables only if a function here has found so */
+async function explainMissingUser<Result>(
+  writing: Promise<Result>,
+  writesAttached: boolean,
+): Promise<Result> {
   try {
     return await writing;
   } catch (error) {
-    throw sqlStateOf(error) === foreignKeyFailed ? new NoSuchUserError() : error;
+    if (sqlStateOf(error) !== foreignKeyFailed) throw error;
+    if (writesAttached && !/^There is no user with the id /.test(messageOf(error))) throw error;
+    throw new NoSuchUserError();
   }
 }
 
 /** @throws OldServiceRefusesError for wrong data, constraints, and what a function raises */
 function refuseThere(error: unknown): never {
   const isRule = /^(?:2[23]|44|P0)/.test(sqlStateOf(error) ?? '') && !isKeyTaken(error);
-  throw isRule ? new OldServiceRefusesError() : error;
+  throw isRule ? new OldServiceRefusesError(error) : error;
 }
 
 /** A concurrent request with the same key was first. */
