@@ -217,6 +217,9 @@ BEGIN
     ${lines('UPDATE')}
     END IF;
   EXCEPTION WHEN OTHERS THEN
+    IF SQLSTATE IN ('40001', '40P01', '55P03') THEN
+      RAISE;
+    END IF;
     -- A column that the old service has altered must not fail its statements.
     INSERT INTO attached_problems VALUES ('${notes[0]?.kind}', 0, 0, ${pg.escapeLiteral(`${name} has other columns: attach it again`)}) ON CONFLICT DO NOTHING;
     RETURN NULL;

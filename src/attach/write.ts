@@ -97,8 +97,8 @@ BEGIN
     ${updateOf(first, firstTable, before, after)};
   END IF;${others.join('')}
   PERFORM attached_carry_now();
-  IF NOT EXISTS (SELECT FROM outfits WHERE id = ${after}.id) THEN
-    RAISE 'what is written cannot be read here by the mapping';
+  IF NOT EXISTS (SELECT FROM outfits WHERE id = ${after}.id) OR EXISTS (SELECT FROM attached_problems WHERE kind = 'outfits' AND id = ${after}.id) THEN
+    RAISE 'what is written cannot be read here by the mapping, or is refused here' USING DETAIL = coalesce((SELECT min(problem) FROM attached_problems WHERE kind = 'outfits' AND id = ${after}.id), '');
   END IF;
   RETURN ${after}.id;
 END $attached$;

@@ -249,6 +249,17 @@ describe('a transaction of the old service', () => {
   });
 });
 
+test('a TRUNCATE of the old service that waits for a lock here fails, and does not blame the columns', async () => {
+  const { old, url, environment } = await attached();
+  const other = await connectTo(url);
+  onTestFinished(() => other.end());
+  await other.query('BEGIN; LOCK gateway.outfit_likes');
+  await old.query("SET lock_timeout = '50ms'");
+  await expect(old.query('TRUNCATE shop.likes')).rejects.toMatchObject({ code: '55P03' });
+  await other.query('ROLLBACK');
+  expect(await check(environment)).toEqual(equal);
+});
+
 describe('what cannot be represented', () => {
   test('fails nothing there, is named, and is mended when it can be', async () => {
     const { old, environment, outfit } = await attached();
@@ -291,6 +302,25 @@ describe('what cannot be represented', () => {
     await old.query("UPDATE shop.outfit SET title = 'short' WHERE id = 5");
     await old.query('ALTER TABLE gateway.outfits DROP CONSTRAINT short');
     expect((await attach(environment)).code).toBe(0);
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('is one outfit of a user who comes later, and the user and the others are there, whose problem is one row', async () => {
+    const { old, environment, outfit } = await attached();
+    await old.query(`ALTER TABLE gateway.outfits ADD CONSTRAINT short CHECK (length(title) < 12);
+      INSERT INTO shop.person (id, username) VALUES (90, NULL);
+      INSERT INTO shop.outfit (id, title, person_id) VALUES (912, 'much too long', 90), (913, 'short', 90);
+      INSERT INTO shop.picture VALUES (912, 'p'), (913, 'p'); INSERT INTO shop.likes VALUES (913, 90), (100, 90) ON CONFLICT DO NOTHING`);
+    await old.query("UPDATE shop.person SET username = 'ninety' WHERE id = 90");
+    expect(await outfit(913)).toMatchObject({ user_id: 90, likes: 1 });
+    const problems = 'SELECT kind, id::int, problem FROM gateway.attached_problems';
+    const tooLong = [{ kind: 'outfits', id: 912, problem: expect.stringContaining('"short"') }];
+    expect((await old.query(problems)).rows).toEqual(tooLong);
+    await old.query('UPDATE shop.person SET username = NULL WHERE id = 90');
+    await old.query('ALTER TABLE gateway.outfits DROP CONSTRAINT short');
+    await old.query(
+      "UPDATE shop.person SET username = 'ninety' WHERE id = 90; UPDATE shop.outfit SET quality = 5 WHERE id = 912",
+    );
     expect(await check(environment)).toEqual(equal);
   });
 

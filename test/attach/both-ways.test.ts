@@ -216,6 +216,9 @@ describe('a mutation', () => {
       const line = JSON.parse(lines.find((one) => one.includes(why)) ?? '{}');
       expect(line).toMatchObject({ level: 40, requestId: expect.any(String) });
     }
+    await old.query("ALTER TABLE gateway.outfits ADD CHECK (title <> 'here')");
+    const update = `mutation { updateOutfit(id: "${outfitId(4)}", input: { title: "here" }) { outfit { title } } }`;
+    expect(await ask(5, update)).toMatchObject(refused);
     const { rows } = await old.query(
       "SELECT id FROM shop.outfit WHERE id > 200 OR title NOT LIKE 'Outfit %'",
     );
