@@ -28,6 +28,8 @@ export interface Problem {
 export interface Comparison {
   readonly differences: readonly Difference[];
   readonly problems: readonly Problem[];
+  /** Likes whose user or outfit is not here. */
+  readonly waitingLikes: number;
 }
 
 /** Most differences of one kind. */
@@ -42,7 +44,11 @@ export async function compare(pool: pg.Pool, statements: Statements): Promise<Co
     for (const text of findDifferences(statements)) {
       differences.push(...(await client.query<Difference>(text)).rows);
     }
-    return { differences, problems: await readProblems(client) };
+    const { rows } = await client.query<{ likes: number }>(
+      `SELECT count(*)::int AS likes FROM attached_problems WHERE kind = 'likes' AND problem IS NULL`,
+    );
+    const problems = await readProblems(client);
+    return { differences, problems, waitingLikes: rows[0]?.likes ?? 0 };
   });
 }
 

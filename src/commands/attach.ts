@@ -91,7 +91,8 @@ export function refuseEmbedded(databaseUrl: string | undefined): void {
   );
 }
 
-function conclude({ differences, problems }: Comparison, stdout: Output): number {
+function conclude(comparison: Comparison, stdout: Output): number {
+  const { differences, problems, waitingLikes } = comparison;
   for (const { kind, problem, rows, first } of problems) {
     stdout.write(
       `${formatNumber(rows)} ${kind} cannot be carried over (${listFirst(first.map(String), rows, 3)}): ${problem}.\n`,
@@ -105,6 +106,11 @@ function conclude({ differences, problems }: Comparison, stdout: Output): number
     );
     stdout.write(
       `${formatNumber(wrong.length)} ${kind} differ: ${listFirst(named.slice(0, 5), wrong.length, 5)}.\n`,
+    );
+  }
+  if (waitingLikes > 0) {
+    stdout.write(
+      `${formatNumber(waitingLikes)} likes wait for a user or outfit that is not here.\n`,
     );
   }
   if (differences.length === 0) stdout.write('Both sides are equal.\n');
