@@ -260,9 +260,10 @@ test.skipIf(systemLimit < 2_000)(
 );
 
 test('a burst after a time without requests is answered whole', async () => {
-  const base = await baseOf(runServer({ ...environment, PAGE_SIZE: '1' }));
+  const settings = { PAGE_SIZE: '1', REQUEST_TIMEOUT: '20s' };
+  const base = await baseOf(runServer({ ...environment, ...settings }));
   // More than half of REQUEST_TIMEOUT: nothing has ended for so long since nothing was asked.
-  await sleep(6_000);
+  await sleep(11_000);
   const paths = Array.from({ length: 500 }, (_, page) => `/api/outfits/?page=${1 + page}`);
   const answers = await Promise.all(paths.map((path) => send(base, path)));
   expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
