@@ -4,7 +4,6 @@ import pg from 'pg';
 import { sqlStateOf } from '../../database/errors.ts';
 import type { Client } from '../../database/prisma/client.ts';
 import type { ReadRows } from '../../database/read.ts';
-import { messageOf } from '../../errors.ts';
 import { type Outfit, Prisma, type User } from '../../generated/prisma/client.ts';
 import {
   columnsOfUser,
@@ -306,7 +305,7 @@ async function explainMissingUser<Result>(
     return await writing;
   } catch (error) {
     if (sqlStateOf(error) !== foreignKeyFailed) throw error;
-    if (writesAttached && !/^There is no user with the id /.test(messageOf(error))) throw error;
+    if (writesAttached && !/There is no user with the id /.test(String(error))) throw error;
     throw new NoSuchUserError();
   }
 }
