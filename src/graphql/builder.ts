@@ -5,11 +5,17 @@ import RelayPlugin from '@pothos/plugin-relay';
 import { type ASTNode, Kind } from 'graphql';
 import type PrismaTypes from '../generated/pothos-types.ts';
 import { getDatamodel } from '../generated/pothos-types.ts';
+import type { RangeList } from '../outfits/lists/list.ts';
 import { formatTimestamp, parseWithOffset } from '../outfits/timestamps.ts';
 import type { Context } from './context.ts';
 import { badUserInput } from './errors.ts';
 
 export const builder = new SchemaBuilder<{
+  /** What connections have beside their range. */
+  Connection: {
+    readonly list: Pick<RangeList<object>, 'count'>;
+    readonly searchTooShort?: boolean;
+  };
   Context: Context;
   DefaultFieldNullability: false;
   PrismaTypes: PrismaTypes;
@@ -34,6 +40,11 @@ export const builder = new SchemaBuilder<{
       description: 'Cursor of the first edge; null when there is no edge.',
     },
     endCursorFieldOptions: { description: 'Cursor of the last edge; null when there is no edge.' },
+    edgesFieldOptions: { description: 'The items of this range, each with its cursor.' },
+    nodesOnConnection: {
+      description: 'The items of this range, for clients that need no cursors of single items.',
+    },
+    pageInfoFieldOptions: { description: 'Where this range begins and ends.' },
     cursorFieldOptions: { description: 'Opaque cursor of this position in the list.' },
     nodeFieldOptions: { description: 'The item.' },
     firstArgOptions: { description: 'Number of items from the start of the range.' },

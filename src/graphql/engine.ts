@@ -136,12 +136,15 @@ export class Engine {
   async #send(run: Run, method: string, readParams: () => GraphQLParams): Promise<void> {
     const { yoga } = this.#pipeline;
     const request = { method, headers: new Headers() } as Request;
+    const { documents } = this.options;
     const send = async () => yoga.getResultForParams({ params: readParams(), request }, { run });
     const result = await send().catch((error): ExecutionResult => {
       if (!(error instanceof GraphQLError || error instanceof HttpError)) throw error;
       // Of the parameters, or of a plugin: traces and plugins' statuses are those of any result.
       return { errors: [maskError(error, run.caller.log)] };
     });
+    // It is valid: an operation of it was to be executed.
+    if (run.operation && run.reference) documents.register(run.reference);
     if (!isAsyncIterable(result)) await this.#take(run, result as ExecutionResult);
   }
 

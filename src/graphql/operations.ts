@@ -6,9 +6,7 @@ import {
   getOperationAST,
   Kind,
   type OperationDefinitionNode,
-  OperationTypeNode,
   type SelectionSetNode,
-  visit,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Context } from './context.ts';
@@ -64,9 +62,6 @@ export class Operations {
     const text = this.#texts.get(document);
     const operation = toOperation(document, node, text);
     this.#operations.set(node, operation);
-    // A subscription is executed as the query that it has become.
-    this.#operations.set(operation.node, operation);
-    if (text !== undefined) this.#texts.set(operation.document, text);
     this.updateSize(operation);
     return operation;
   }
@@ -90,6 +85,7 @@ export class Operations {
   }
 }
 
+/** A subscription is executed like a query: it sends state, not events, by the same fields. */
 function toOperation(
   document: DocumentNode,
   node: OperationDefinitionNode,
@@ -97,26 +93,8 @@ function toOperation(
 ): Operation {
   const isLive = node.operation === 'subscription';
   const type = node.operation === 'mutation' ? 'mutation' : 'query';
-  const executed = isLive ? asQuery(document, node) : { document, node };
   const name = node.name?.value;
-  return { type, isLive, name, ...executed, text, executions: 0, isPersonal: false };
-}
-
-/** A subscription as the query that is executed for each of its answers: it sends state, not events. */
-function asQuery({ definitions }: DocumentNode, operation: OperationDefinitionNode) {
-  const node = { ...operation, operation: OperationTypeNode.QUERY };
-  const fragments = definitions.filter(({ kind }) => kind === Kind.FRAGMENT_DEFINITION);
-  // Fragments on the type `Subscription` would not match a query.
-  const document = visit<DocumentNode>(
-    { kind: Kind.DOCUMENT, definitions: [node, ...fragments] },
-    {
-      NamedType: (type) =>
-        type.name.value === 'Subscription'
-          ? { ...type, name: { ...type.name, value: 'Query' } }
-          : undefined,
-    },
-  );
-  return { document, node: getOperationAST(document) ?? node };
+  return { type, isLive, name, document, node, text, executions: 0, isPersonal: false };
 }
 
 /** The fragments of a document by their names. */

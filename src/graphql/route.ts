@@ -42,7 +42,7 @@ import {
   refusalOf,
 } from './run.ts';
 import { printSdl } from './schema.ts';
-import type { SocketOptions, Sockets } from './sockets/sockets.ts';
+import type { SocketOptions } from './sockets/sockets.ts';
 
 export interface GraphQLOptions extends SocketOptions {
   readonly schema: GraphQLSchema;
@@ -57,14 +57,13 @@ const path = '/graphql';
 
 /** Adds the routes of /graphql, and of the SDL if introspection is on. */
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
-  const { schema, admit, config } = options;
+  const { schema, admit, config, sendPage } = options;
   const room = config.maxSockets > 0 ? await import('./sockets/sockets.ts') : undefined;
   const sockets = room && new room.Sockets(app, path, options);
   app.addHook('preClose', async () => {
     sockets?.drain();
     options.streams.close();
   });
-  const endpoint = new GraphQLEndpoint(options, sockets);
   const compresses = config.compression !== 'off';
   if (config.graphiql && config.graphqlIntrospection) serveSdl(app, schema, admit, compresses);
 
@@ -83,7 +82,17 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
       requireHost(request);
       request.viewer = await admit(request, reply);
     },
-    handler: (request, reply) => endpoint.handle(request, reply),
+    handler: async (request, reply) => {
+      if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
+      if (asksForWebSocket(request)) {
+        if (!sockets) throw transportNotAvailable(false);
+        return sockets.open(request, reply);
+      }
+      if (sendPage && isRead(request) && prefersHtml(request.headers.accept, answerTypes)) {
+        return sendPage(request, reply);
+      }
+      return answerOperation(options, request, reply);
+    },
   });
   app.route({
     method: app.supportedMethods,
@@ -96,64 +105,46 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   });
 }
 
-/** Handles admitted requests: from memory or by Yoga, with one answer or a stream of events. */
-class GraphQLEndpoint {
-  constructor(
-    private readonly options: GraphQLOptions,
-    private readonly sockets: Sockets | undefined,
-  ) {}
-
-  async handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
-    const { sendPage } = this.options;
-    if (asksForWebSocket(request)) {
-      if (!this.sockets) throw transportNotAvailable(false);
-      return this.sockets.open(request, reply);
-    }
-    if (sendPage && isRead(request) && prefersPage(request.headers.accept)) {
-      return sendPage(request, reply);
-    }
-    return this.#answer(request, reply);
+/** A subscription with a stream; another operation too, with its single result, if the client prefers events. */
+async function answerOperation(
+  { config, engine, live }: GraphQLOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { method, readParams, answerType, events, key } = readRequest(request);
+  const format = events && formats[events.type];
+  const isPreferred = events?.isPreferred ?? false;
+  const caller = new RequestCaller(request);
+  const run = new Run(encodingOf(isPreferred ? eventType : answerType, key), caller);
+  if (format) {
+    run.openLive = (operation, variables) => {
+      // Nothing of the request is kept as long as the stream but its head.
+      request.body = undefined;
+      const bytes = bytesOfHead(request.raw);
+      return live.open(operation, variables, caller, format.transport, bytes);
+    };
   }
-
-  /** A subscription with a stream; another operation too, with its single result, if the client prefers events. */
-  async #answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { config, engine, live } = this.options;
-    const { method, readParams, answerType, events, key } = readRequest(request);
-    const format = events && formats[events.type];
-    const isPreferred = events?.isPreferred ?? false;
-    const caller = new RequestCaller(request);
-    const run = new Run(encodingOf(isPreferred ? eventType : answerType, key), caller);
-    if (format) {
-      run.openLive = (operation, variables) => {
-        // Nothing of the request is kept as long as the stream but its head.
-        request.body = undefined;
-        const bytes = bytesOfHead(request.raw);
-        return live.open(operation, variables, caller, format.transport, bytes);
-      };
+  try {
+    const { answer, cost } = await engine.serve<EncodedAnswer>(run, method, readParams);
+    // Before the answer is sent, and counted.
+    request.operationName = run.operationName;
+    if (format && (run.answers || isPreferred)) {
+      const answers = run.answers instanceof LiveStream ? run.answers : answer;
+      return sendEvents(request, reply, format, answers);
     }
-    try {
-      const { answer, cost } = await engine.serve<EncodedAnswer>(run, method, readParams);
-      // Before the answer is sent, and counted.
-      request.operationName = run.operationName;
-      if (format && (run.answers || isPreferred)) {
-        const answers = run.answers instanceof LiveStream ? run.answers : answer;
-        return sendEvents(request, reply, format, answers);
-      }
-      // For GraphiQL, which asks for it by a header.
-      if (cost && config.graphiql && request.headers['graphql-cost']) {
-        reply.header('GraphQL-Cost', `${cost.objects};max=${config.graphqlMaxCost}`);
-      }
-      const compresses = config.compression !== 'off';
-      return await sendRepresentation(request, reply.code(answer.status), answer, compresses);
-    } catch (error) {
-      request.operationName = run.operationName;
-      // What an operation is refused for is its result, so that clients do not repeat it.
-      const isResult = format && isPreferred && run.operation && !run.operation.isLive;
-      const refused = isResult && httpErrorFor(error);
-      if (!refused || refused.status >= 500) throw error;
-      return sendEvents(request, reply, format, refusalOf(refused));
+    // For GraphiQL, which asks for it by a header.
+    if (cost && config.graphiql && request.headers['graphql-cost']) {
+      reply.header('GraphQL-Cost', `${cost.objects};max=${config.graphqlMaxCost}`);
     }
+    const compresses = config.compression !== 'off';
+    return await sendRepresentation(request, reply.code(answer.status), answer, compresses);
+  } catch (error) {
+    request.operationName = run.operationName;
+    // What an operation is refused for is its result, so that clients do not repeat it.
+    const isResult = format && isPreferred && run.operation && !run.operation.isLive;
+    const refused = isResult && httpErrorFor(error);
+    if (!refused || refused.status >= 500) throw error;
+    return sendEvents(request, reply, format, refusalOf(refused));
   }
 }
 
@@ -265,10 +256,6 @@ function nameSubscriptionParts(range: string): string {
 function chooseType(accept: string | undefined): AnswerType | undefined {
   if (!accept || accept === '*/*') return 'application/json';
   return preferredType(accept, answerTypes)?.type;
-}
-
-function prefersPage(accept: string | undefined): boolean {
-  return prefersHtml(accept, answerTypes);
 }
 
 function bodyOf({ headers, body }: FastifyRequest): string {

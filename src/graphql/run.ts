@@ -61,8 +61,8 @@ export interface Executed<Value extends Answer> extends Reading<Value> {
 }
 
 /** What the answer cache has: an answer, and the state of the database if it was taken to look. */
-export interface Found<Value extends Answer> {
-  readonly reading?: Reading<Value>;
+export interface Found {
+  readonly reading?: Reading<Answer>;
   readonly state?: DatabaseState | undefined;
 }
 
@@ -78,7 +78,7 @@ export class Run {
   /** Undefined: it was not counted. */
   cost: Cost | undefined;
   /** What the answer cache has of it. */
-  found: Found<Answer> = {};
+  found: Found = {};
   /** Undefined: it was not executed. */
   executed: Executed<Answer> | undefined;
   isShared = false;

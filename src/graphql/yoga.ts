@@ -33,14 +33,14 @@ export function createPipeline(options: PipelineOptions) {
     // A thousand documents of 1 MiB would be kept with their errors.
     parserAndValidationCache: { documentCache: operations, errorCache: noCache },
     plugins: [
-      useStoredDocuments(documents, operations),
+      useStoredDocuments(documents),
       useDocumentLimits(schema, config),
-      useCost(schema, config),
+      useCost(schema, config, operations),
       useCompiledQueries(operations),
       useTurns(operations),
       useMaskedResults(),
-      useAnswerCache(options, operations),
-      useLiveQueries(options.hasSockets),
+      useAnswerCache(options),
+      useLiveQueries(operations, options.hasSockets),
       ...plugins,
     ],
     // Fastify has these.

@@ -5,7 +5,7 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { ConcurrencyLimit } from '../../src/admission/concurrency-limit.ts';
 import { Lane } from '../../src/database/connection/lane.ts';
 import { SharedTask, type TaskScope } from '../../src/database/task.ts';
-import { LiveFeed } from '../../src/graphql/live/live-feed.ts';
+import { LiveFeed } from '../../src/graphql/live/live.ts';
 import type { LiveStream } from '../../src/graphql/live/live-stream.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';

@@ -1,25 +1,164 @@
 // Live queries, for subscriptions: an answer is sent again when a commit has invalidated it. State, not events.
 import { AsyncResource } from 'node:async_hooks';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyBaseLogger } from 'fastify';
 import type { OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
+import { type ChangeLog, type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import type { StateSource } from '../../database/changes/snapshots.ts';
 import { Lane } from '../../database/connection/lane.ts';
+import { httpErrorFor } from '../../database/errors.ts';
 import type { Engine } from '../engine.ts';
 import type { Operation } from '../operations.ts';
-import { encodingOf, eventType } from '../run.ts';
-import { type LiveExecution, LiveFeed, PersonalAnswerError } from './live-feed.ts';
+import { type EncodedAnswer, type Execution, encodingOf, eventType, type Reading } from '../run.ts';
 import type { LiveStream, LiveStreams, Transport } from './live-stream.ts';
 
 /** Milliseconds between two polls of the database state. */
 const pollInterval = 250;
+/** Milliseconds before a failed reading is retried. */
+const retryDelay = 1000;
 /** Bytes of memory that a stream keeps. */
 const bytesPerCharacter = { text: 2, variables: 4 };
 const bytesPerStream = 2_048;
 /** Concurrent readings per lane: both lanes together use fewer connections than the pool has. */
 const laneLimits = { slots: 4, perSender: 2 };
+
+interface LiveExecution extends Omit<Execution<EncodedAnswer>, 'operation'> {
+  readonly operation: () => Operation;
+}
+
+type Read = (execution: Execution<EncodedAnswer>) => Promise<Reading<EncodedAnswer>>;
+
+/**
+ * One operation with all its readers, executed for all of them at once. A reading begins when the previous one has ended,
+ * and is sent to those who came before it began.
+ */
+export class LiveFeed {
+  readonly streams = new Set<LiveStream>();
+  readonly #abort = new AbortController();
+  #readings = 0;
+  /** A version of the database before the last reading; undefined: it failed. */
+  #version: number | undefined;
+  #dependencies: Dependencies | undefined;
+  /** Milliseconds before the next reading. */
+  #pause = 0;
+  #isDue = false;
+  /** While it waits until it is due. */
+  #wake: (() => void) | undefined;
+
+  /**
+   * @param isShared whether its answers are the same for every viewer
+   * @param viewer of a feed that is not shared; undefined: anonymous
+   * @param expensivePause throttle: milliseconds after an expensive reading before the next one
+   */
+  constructor(
+    readonly key: string,
+    readonly execution: LiveExecution,
+    readonly isShared: boolean,
+    readonly viewer: Viewer | undefined,
+    private readonly changes: Pick<ChangeLog, 'isInvalidated' | 'current'>,
+    private readonly expensivePause: number,
+  ) {}
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** The sender charged for the next reading: the one with the least load, so that a busy one does not delay it. */
+  findPayer(loadOf: (sender: string) => number): string {
+    let payer = '';
+    let least = Number.POSITIVE_INFINITY;
+    for (const { options } of this.streams) {
+      const { sender } = options;
+      const load = loadOf(sender);
+      if (load < least) [payer, least] = [sender, load];
+      if (load === 0) break;
+    }
+    return payer;
+  }
+
+  add(stream: LiveStream): void {
+    stream.firstReading = this.#readings + 1;
+    this.streams.add(stream);
+    this.#setDue();
+  }
+
+  remove(stream: LiveStream): void {
+    this.streams.delete(stream);
+    if (this.streams.size > 0) return;
+    this.#abort.abort();
+    this.#setDue();
+  }
+
+  /** After a poll; one that is being read compares at its end. @param isKnown false: anything may have changed */
+  check(isKnown: boolean): void {
+    if (!this.#wake) return;
+    const isCurrent =
+      isKnown &&
+      this.#version !== undefined &&
+      !this.changes.isInvalidated(this.#dependencies, this.#version);
+    if (!isCurrent) this.#setDue();
+  }
+
+  #setDue(): void {
+    this.#isDue = true;
+    this.#wake?.();
+  }
+
+  /** Waits until it is to be read; false: all its readers have left. */
+  async untilDue(): Promise<boolean> {
+    const { signal } = this;
+    if (this.#pause > 0) await sleep(this.#pause, undefined, { signal }).catch(() => {});
+    if (!this.#isDue) {
+      await new Promise<void>((settle) => {
+        this.#wake = settle;
+      });
+      this.#wake = undefined;
+    }
+    return !signal.aborted;
+  }
+
+  /** @throws PersonalAnswerError, and what is unexpected; readers keep their last answer */
+  async read(read: Read): Promise<void> {
+    // Before the reading, so that commits during it invalidate the answer.
+    const version = this.changes.current;
+    this.#isDue = false;
+    this.#pause = 0;
+    this.#readings += 1;
+    const number = this.#readings;
+    try {
+      const operation = this.execution.operation();
+      const { answer, dependencies, isExpensive } = await read({ ...this.execution, operation });
+      if (this.isShared && !answer.isShared) throw new PersonalAnswerError();
+      this.#version = version;
+      this.#dependencies = dependencies;
+      if (this.changes.isInvalidated(dependencies, version)) this.#setDue();
+      if (isExpensive) this.#pause = this.expensivePause;
+      const kept = sizeOf(dependencies);
+      for (const stream of this.streams) {
+        if (stream.firstReading <= number) stream.offer(answer, kept);
+      }
+    } catch (error) {
+      this.#fail(error, version);
+    }
+  }
+
+  /** @param version before the reading */
+  #fail(error: unknown, version: number): void {
+    if (error instanceof PersonalAnswerError) throw error;
+    for (const stream of this.streams) stream.fail(error);
+    const isExpected = httpErrorFor(error) !== undefined;
+    this.#dependencies = undefined;
+    this.#version = isExpected ? undefined : version;
+    // After a timeout too, although that took as long itself.
+    if (isExpected) this.#pause = retryDelay;
+    // Not retried until a commit follows.
+    else throw error;
+  }
+}
+
+class PersonalAnswerError extends Error {}
 
 /** Polls the database state, once for all readers, and reads again the feeds that a commit has invalidated. */
 export class LiveAnswers {
@@ -158,8 +297,8 @@ function toExecution(
   { name, text = '' }: Operation,
   variables: Record<string, unknown>,
 ): LiveExecution {
-  const digest = createHash('sha256').update(JSON.stringify([name ?? null, text]));
-  const key = `live ${digest.update(writeCanonical(variables)).digest('base64')}`;
+  const all = JSON.stringify([name ?? null, text]) + writeCanonical(variables);
+  const key = `live ${hash('sha256', all, 'base64')}`;
   const operation = () => engine.find(text, name) as Operation;
   return { ...encodingOf(eventType, key), variables, operation };
 }

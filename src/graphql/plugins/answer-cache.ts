@@ -10,7 +10,7 @@ import type { ReadAt } from '../../database/standby/replicas.ts';
 import { type Caller, currentTask, type SharedTask, type StartTask } from '../../database/task.ts';
 import { HttpError } from '../../errors.ts';
 import type { Context, ContextFactory } from '../context.ts';
-import type { Operation, Operations } from '../operations.ts';
+import type { Operation } from '../operations.ts';
 import type { Answer, Executed, Found, OperationPlugin, Reading, Run } from '../run.ts';
 
 export interface AnswerCacheOptions {
@@ -31,13 +31,10 @@ export function isShared(
   return type === 'query' && !isPersonal && (viewer === undefined || contexts.sharesWithViewers);
 }
 
-export function useAnswerCache(
-  options: AnswerCacheOptions,
-  operations: Operations,
-): OperationPlugin {
+export function useAnswerCache(options: AnswerCacheOptions): OperationPlugin {
   return {
-    onExecute({ args: { document, operationName }, context, executeFn, setExecuteFn }) {
-      const operation = operations.of(document, operationName);
+    onExecute({ context, executeFn, setExecuteFn }) {
+      const { operation } = context.run;
       if (!operation) return;
       const added = addedTo(context);
       setExecuteFn(async (args: ExecutionArgs) => {
@@ -57,16 +54,6 @@ const known = new Set(['run', 'request', 'params']);
 function addedTo(context: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(context).filter(([name]) => !known.has(name)));
 }
-
-/** Result of a shared execution that turned out to be personal. */
-const personal: Executed<Answer> = {
-  answer: { size: 0, shareable: false },
-  result: {},
-  dependencies: undefined,
-  isExpensive: false,
-  operationName: undefined,
-  cost: undefined,
-};
 
 class Reader {
   constructor(
@@ -88,7 +75,7 @@ class Reader {
     const executed = await options.cache.read(
       ...([encoding.key, read, caller, found, allowsStale, cost?.fields] as const),
     );
-    if (executed !== personal) return executed;
+    if (executed) return executed;
     run.isShared = false;
     return this.#answerPersonal();
   }
@@ -110,13 +97,14 @@ class Reader {
     return this.#toExecuted(await this.execute(context), false, undefined);
   }
 
-  async #readShared(state: DatabaseState | undefined): Promise<Executed<Answer>> {
+  /** Undefined: it turned out to be personal. */
+  async #readShared(state: DatabaseState | undefined): Promise<Executed<Answer> | undefined> {
     const { contexts, readAt } = this.options;
     const context = contexts.createShared(readAt?.(state), this.added);
     const result = await this.execute(context);
     if (context.isPersonal) {
       this.operation.isPersonal = true;
-      return personal;
+      return undefined;
     }
     const dependencies = result.errors ? undefined : context.tracker.dependencies();
     return this.#toExecuted(result, true, dependencies);
@@ -149,15 +137,18 @@ interface Entry {
 /** Outcome of a lookup; `shared`: coalesced with the read of another caller. */
 type Lookup = 'hit' | 'miss' | 'shared';
 
-/** Reads an answer at this state of the database or a later one; undefined: the state is unknown. */
-type Read<Value extends Answer> = (state: DatabaseState | undefined) => Promise<Executed<Value>>;
+/**
+ * Reads an answer at this state of the database or a later one; without a state, it is unknown. The answer is undefined
+ * if it cannot be shared.
+ */
+type Read = (state: DatabaseState | undefined) => Promise<Executed<Answer> | undefined>;
 
 /** Reads of one key: the one that runs, and the one that will follow it. */
 interface PendingReads {
   /** Never rejects. */
   running?: Promise<void> | undefined;
-  next?: SharedTask<Executed<Answer>> | undefined;
-  latest?: Executed<Answer>;
+  next?: SharedTask<Executed<Answer> | undefined> | undefined;
+  latest?: Executed<Answer> | undefined;
 }
 
 /**
@@ -207,14 +198,14 @@ export class AnswerCache {
    * @param allowsStale whether the answer may be stale by `maxAge`
    * @throws HttpError 503 on timeout
    */
-  async find<Value extends Answer>(key: string, allowsStale = false): Promise<Found<Value>> {
+  async find(key: string, allowsStale = false): Promise<Found> {
     if (!this.#entries?.has(key)) return {};
     const state = await this.#stateFor(allowsStale);
     const reading = state && this.#findValid(key);
     if (!reading) return { state };
     this.hits += 1;
     this.onLookup?.('hit');
-    return { reading: reading as Reading<Value> };
+    return { reading };
   }
 
   /**
@@ -222,20 +213,20 @@ export class AnswerCache {
    * @param fields that the read executes at most
    * @throws the error of the read; HttpError 503 on timeout
    */
-  async read<Value extends Answer>(
+  async read(
     key: string,
-    read: Read<Value>,
+    read: Read,
     caller: Caller,
-    found: Found<Value>,
+    found: Found,
     allowsStale = false,
     fields = 0,
-  ): Promise<Executed<Value>> {
+  ): Promise<Executed<Answer> | undefined> {
     const state = found.state ?? (await this.#stateFor(allowsStale));
     if (!this.#entries || !state) {
       return this.startTask(() => read(state), caller.sender, undefined, fields).wait(caller);
     }
     this.misses += 1;
-    return this.#coalesce(key, read, caller, fields).wait(caller) as Promise<Executed<Value>>;
+    return this.#coalesce(key, read, caller, fields).wait(caller);
   }
 
   delete(key: string): void {
@@ -259,10 +250,10 @@ export class AnswerCache {
   /** Joins the next read that has not begun: one that has may miss what was committed before this call. */
   #coalesce(
     key: string,
-    read: Read<Answer>,
+    read: Read,
     { sender }: Caller,
     fields: number,
-  ): SharedTask<Executed<Answer>> {
+  ): SharedTask<Executed<Answer> | undefined> {
     const pending = this.#pending.get(key) ?? {};
     if (pending.next && !pending.next.isStopped) {
       this.onLookup?.('shared');
@@ -283,7 +274,7 @@ export class AnswerCache {
     return next;
   }
 
-  #read(key: string, read: Read<Answer>, pending: PendingReads): Promise<Executed<Answer>> {
+  #read(key: string, read: Read, pending: PendingReads): ReturnType<Read> {
     const before = this.#state;
     // The previous read began late enough.
     if (pending.latest && this.#findValid(key)) return Promise.resolve(pending.latest);
@@ -291,7 +282,7 @@ export class AnswerCache {
     pending.running = reading
       .then((value) => {
         pending.latest = value;
-        this.#store(key, value, before);
+        if (value) this.#store(key, value, before);
       })
       .catch(() => {})
       .finally(() => {

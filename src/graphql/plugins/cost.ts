@@ -26,7 +26,7 @@ import {
 import { collectSubfields } from 'graphql/execution/collectFields.js';
 import type { Config } from '../../config/config.ts';
 import { exceeded, invalidArgument, overLimit } from '../errors.ts';
-import { fragmentsOf, type Operation } from '../operations.ts';
+import { fragmentsOf, type Operation, type Operations } from '../operations.ts';
 import type { Cost, OperationPlugin } from '../run.ts';
 import { type DocumentConfig, errorOptionsOf, maxText } from './document-limits.ts';
 
@@ -41,10 +41,15 @@ const limits = {
 
 export type LimitConfig = CostConfig & DocumentConfig & Pick<Config, 'graphqlMaxCost'>;
 
-export function useCost(schema: GraphQLSchema, config: LimitConfig): OperationPlugin {
+export function useCost(
+  schema: GraphQLSchema,
+  config: LimitConfig,
+  operations: Operations,
+): OperationPlugin {
   return {
     onExecute({ args, context: { run }, setResultAndStopExecution }) {
-      const { operation } = run;
+      const operation = operations.of(args.document, args.operationName);
+      run.operation = operation;
       // No limit applies to a document of this service itself.
       if (operation?.text === undefined) return;
       const given = args.variableValues ?? {};

@@ -1,13 +1,16 @@
 // A subscription is a live query: its answers are an async iterable, of which each reader takes the newest.
 import type { ExecutionResult } from 'graphql';
 import { subscriptionNeedsStream } from '../errors.ts';
+import type { Operations } from '../operations.ts';
 import type { OperationPlugin } from '../run.ts';
 
 /** @param hasSockets whether WebSockets are on, which the error of a request for a single answer names */
-export function useLiveQueries(hasSockets: boolean): OperationPlugin {
+export function useLiveQueries(operations: Operations, hasSockets: boolean): OperationPlugin {
   return {
     onSubscribe({ args, context: { run }, setSubscribeFn, setResultAndStopExecution }) {
-      const { openLive, operation } = run;
+      const { openLive } = run;
+      const operation = operations.of(args.document, args.operationName);
+      run.operation = operation;
       if (!operation || !openLive) {
         return setResultAndStopExecution({ errors: [subscriptionNeedsStream(hasSockets)] });
       }

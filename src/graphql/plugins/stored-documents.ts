@@ -1,7 +1,5 @@
-// Documents by an id (trusted documents) or a hash (automatic persisted queries, APQ), and the safelist; and which
-// operation of the document is executed, for the metrics, the log and traces.
+// Documents by an id (trusted documents) or a hash (automatic persisted queries, APQ), and the safelist.
 import { createHash } from 'node:crypto';
-import type { ExecutionArgs } from 'graphql';
 import type { GraphQLParams } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import {
@@ -11,24 +9,13 @@ import {
   documentNotTrusted,
   persistedQueryNotFound,
 } from '../errors.ts';
-import type { Operations } from '../operations.ts';
-import type { DocumentReference, OperationContext, OperationPlugin } from '../run.ts';
+import type { DocumentReference, OperationPlugin } from '../run.ts';
 
 /** Characters of an id or a hash of a document. */
 const maxIdLength = 1_000;
 
-export function useStoredDocuments(store: DocumentStore, operations: Operations): OperationPlugin {
-  /** A document is registered once it is known to be valid. */
-  const register = ({
-    args,
-    context: { run },
-  }: {
-    args: ExecutionArgs;
-    context: OperationContext;
-  }) => {
-    run.operation = operations.of(args.document, args.operationName);
-    if (run.reference) store.register(run.reference);
-  };
+/** The engine registers a document once it is known to be valid. */
+export function useStoredDocuments(store: DocumentStore): OperationPlugin {
   return {
     onParams({ params, setParams, context: { run } }) {
       const { query, operationName, variables, extensions } = params;
@@ -39,8 +26,6 @@ export function useStoredDocuments(store: DocumentStore, operations: Operations)
       const text = store.textOf(run.reference);
       setParams({ query: text, operationName, variables, extensions } as GraphQLParams);
     },
-    onExecute: register,
-    onSubscribe: register,
   };
 }
 

@@ -1,6 +1,6 @@
 // One WebSocket connection: what graphql-ws needs of it, the limits of a client, and backpressure in both directions.
 import type { IncomingHttpHeaders } from 'node:http';
-import { type ExecutionArgs, GraphQLError, parse } from 'graphql';
+import { type ExecutionArgs, parse } from 'graphql';
 import { CloseCode, type Context, MessageType, makeServer } from 'graphql-ws';
 import type { GraphQLParams } from 'graphql-yoga';
 import type { WebSocket } from 'ws';
@@ -31,26 +31,29 @@ export interface Endpoint {
 }
 
 /** What an operation is refused for: `error` instead of `next`. */
-class Refusal extends GraphQLError {
+class Refusal extends Error {
   constructor(readonly answer: EncodedAnswer) {
-    super('');
+    super();
   }
 }
 
-/** graphql-ws executes by the type of a document. Here the endpoint has executed it, and all are answers to be sent. */
-const executed = parse('subscription { answers }');
+/** graphql-ws executes by the type of a document. Here the endpoint executes it, and all are answers to be sent. */
+const document = parse('subscription { answers }');
 
 /** The protocol. @see https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md */
 const protocol = makeServer<Record<string, unknown>, SocketConnection>({
   connectionInitWaitTimeout: timeouts.init,
   onConnect: (context) => context.extra.connect(context),
-  onSubscribe: (context, id, payload) => context.extra.subscribe(context, id, payload),
+  onSubscribe: (context, id, payload) => {
+    const contextValue = context.extra.answer(context, id, payload);
+    return { document, contextValue } as unknown as ExecutionArgs;
+  },
   subscribe: (({ contextValue }: { contextValue: unknown }) => contextValue) as never,
   onNext: ({ extra }, _id, _payload, _args, answer) => extra.payloadOf(answer),
-  onError: (_context, _id, _payload, [error]) => {
-    const refusal = error instanceof Refusal ? error : error?.originalError;
-    return refusal instanceof Refusal ? JSON.parse(String(refusal.answer.body)).errors : undefined;
-  },
+  onError: (_context, _id, _payload, [error]) =>
+    error?.originalError instanceof Refusal
+      ? JSON.parse(String(error.originalError.answer.body)).errors
+      : undefined,
 });
 
 type SocketContext = Context<Record<string, unknown>, SocketConnection>;
@@ -274,39 +277,28 @@ export class SocketConnection {
     return false;
   }
 
-  /** Executes an operation; graphql-ws sends its answers. */
-  async subscribe(context: SocketContext, id: string, payload: object) {
+  /** The answers to an operation, which graphql-ws sends: of a live query all, of another its single one. */
+  async *answer(
+    { subscriptions }: SocketContext,
+    id: string,
+    payload: object,
+  ): AsyncGenerator<EncodedAnswer> {
     const operation = this.#operations.get(id) as SocketOperation;
     const { signal } = operation.leave;
     const params: GraphQLParams = { ...payload };
     // graphql-ws keeps the message as long as the operation.
     for (const name of Object.keys(payload)) Reflect.deleteProperty(payload, name);
-    try {
-      const answers = await this.endpoint.answer(params, signal);
-      const isLive = answers instanceof LiveStream;
-      if (!isLive && answers.isRefusal) return [new Refusal(answers)];
-      const contextValue = isLive ? this.#follow(context, id, answers, signal) : answers;
-      return { document: executed, contextValue } as unknown as ExecutionArgs;
-    } catch (error) {
-      this.#refuse(error as HttpError);
-      return [new Refusal(expired)];
-    } finally {
-      this.#release(operation);
-    }
-  }
-
-  async *#follow(
-    { subscriptions }: SocketContext,
-    id: string,
-    answers: LiveStream,
-    signal: AbortSignal,
-  ): AsyncGenerator<EncodedAnswer> {
-    for await (const answer of answers) {
+    const answering = this.endpoint.answer(params, signal).finally(() => this.#release(operation));
+    const answers = await answering.catch((error) => this.#refuse(error));
+    if (!answers) return;
+    const isLive = answers instanceof LiveStream;
+    for await (const answer of isLive ? answers : [answers]) {
+      if (signal.aborted) return;
       if (answer === expired) this.close(CloseCode.Forbidden);
       else if (answer.isRefusal) throw new Refusal(answer);
       else yield answer;
     }
-    if (signal.aborted) return;
+    if (!isLive || signal.aborted) return;
     // Cut: it goes on over another connection, so it is not complete.
     delete subscriptions[id];
     if (!this.#isDraining) this.close(closeCodes.tryAgainLater);

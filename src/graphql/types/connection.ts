@@ -16,18 +16,6 @@ const maxPerRequest = maxRows - 1;
 export const countItems: CountItems = ({ first, last }, config) =>
   Math.min(Math.max(Number(first ?? last ?? defaultSize(config)), 1), maxPerRequest);
 
-interface Connection<Row> {
-  readonly list: RangeList<Row>;
-  readonly edges: readonly { readonly cursor: string; readonly node: Row }[];
-  readonly pageInfo: {
-    readonly startCursor: string | null;
-    readonly endCursor: string | null;
-    readonly hasNextPage: boolean;
-    readonly hasPreviousPage: boolean;
-  };
-  readonly searchTooShort?: boolean;
-}
-
 interface ConnectionOptions {
   readonly name: string;
   /** The nodes in the plural, for descriptions. */
@@ -50,46 +38,37 @@ export function defineConnection<Row extends object>(
     type,
     name: `${name}Edge`,
     description: 'An item and its position in the list.',
-  });
-  if (isOfLikes) {
-    builder.objectField(Edge, 'likedAt', (t) =>
-      t.field({
-        type: DateTime,
-        nullable: true,
-        description: 'When it was liked; null for likes that were imported without it.',
-        resolve: ({ node }) => (node as Row & Liked).likedAt ?? null,
-      }),
-    );
-  }
-  return builder.objectRef<Connection<Row>>(`${name}Connection`).implement({
-    description: `A range of a list of ${names}.`,
     fields: (t) => ({
-      edges: t.field({
-        type: [Edge],
-        description: 'The items of this range, each with its cursor.',
-        resolve: ({ edges }) => [...edges] as (typeof Edge)['$inferType'][],
-      }),
-      nodes: t.field({
-        type: [type],
-        description: 'The items of this range, for clients that need no cursors of single items.',
-        resolve: ({ edges }) => edges.map(({ node }) => node),
-      }),
-      pageInfo: t.expose('pageInfo', {
-        type: builder.pageInfoRef(),
-        description: 'Where this range begins and ends.',
-      }),
-      totalCount: t.int({
-        description: `Items in the complete list: all ${names} of it that the viewer may see.`,
-        resolve: ({ list }) => list.count(),
-      }),
-      ...(isSearched && {
-        searchTooShort: t.boolean({
-          ...searchTooShort,
-          resolve: (connection) => connection.searchTooShort ?? false,
+      ...(isOfLikes && {
+        likedAt: t.field({
+          type: DateTime,
+          nullable: true,
+          description: 'When it was liked; null for likes that were imported without it.',
+          resolve: ({ node }) => (node as Row & Liked).likedAt ?? null,
         }),
       }),
     }),
   });
+  return builder.connectionObject(
+    {
+      type,
+      name: `${name}Connection`,
+      description: `A range of a list of ${names}.`,
+      fields: (t) => ({
+        totalCount: t.int({
+          description: `Items in the complete list: all ${names} of it that the viewer may see.`,
+          resolve: ({ list }) => list.count(),
+        }),
+        ...(isSearched && {
+          searchTooShort: t.boolean({
+            ...searchTooShort,
+            resolve: (connection) => connection.searchTooShort ?? false,
+          }),
+        }),
+      }),
+    },
+    Edge,
+  );
 }
 
 export const rangeArguments = builder.args((t) => t.connectionArgs());
@@ -102,7 +81,7 @@ export async function resolveConnection<Row>(
   ordering: Ordering,
   keyOf: (row: Row) => SortKey,
   { config }: Context,
-): Promise<Connection<Row>> {
+) {
   const first = readLimit('first', range.first);
   const last = readLimit('last', range.last);
   const after = readCursor('after', range.after, ordering);
