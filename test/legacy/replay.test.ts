@@ -2,8 +2,8 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import * as replayCommand from '../../src/commands/replay.ts';
+import { startCommand } from '../support/cli/commands.ts';
 import { useFolder } from '../support/cli/folder.ts';
-import { dist, run } from '../support/cli/process.ts';
 import { type LegacyService, startLegacyService } from '../support/legacy/legacy-service.ts';
 import { accept, compare } from '../support/legacy/reports.ts';
 import { type ListeningGateway, openBefore, records } from '../support/legacy/two-services.ts';
@@ -80,20 +80,7 @@ const replay = (args: readonly string[], input = '') => {
   return compare(replayCommand, [...sides, ...decided, ...args], {}, input);
 };
 const first = line('/api/outfits/?page=1');
-/** Without preflights. */
-const asked = () =>
-  legacy.requests
-    .filter(({ headers }) => headers['access-control-request-method'] === undefined)
-    .map(({ method, target }) => `${method} ${target}`)
-    .sort();
-const preflights = () =>
-  legacy.requests
-    .flatMap(({ target, headers }) => {
-      const method = headers['access-control-request-method'];
-      return method === undefined ? [] : [`${headers.origin} ${method} ${target}`];
-    })
-    .sort();
-
+const asked = () => legacy.requests.map(({ method, target }) => `${method} ${target}`).sort();
 test('reads a log in each form that servers write', async () => {
   const texts = Object.values(forms);
   // What #Fields: says holds to the end of a file.
@@ -176,50 +163,6 @@ test('never sends what could write, and says what it left out', async () => {
   expect(found.stderr).toBe('-:7 has no request that can be sent again.\n');
 });
 
-test('sends a preflight for each method of the log to a path of each form, with or without --origin', async () => {
-  const log = [
-    first,
-    line('/api/outfits/?page=2', 'HEAD'),
-    line('/api/outfits/', 'POST'),
-    line('/api/outfits/7/like/', 'POST'),
-    line('/api/outfits/8/like/', 'DELETE'),
-    line('/api/outfits/8/like/', 'PURGE'),
-    // Not here: a preflight would only say so once more.
-    line('/api/echo/'),
-    line('/about', 'POST'),
-  ].join('\n');
-  const sent = ['GET /api/outfits/', 'POST /api/outfits/'];
-  const liked = ['POST /api/outfits/7/like/', 'DELETE /api/outfits/7/like/'];
-  const from = (...origins: string[]) =>
-    origins.flatMap((origin) => [...sent, ...liked].map((one) => `${origin} ${one}`)).sort();
-  await replay(['-'], log);
-  expect(preflights()).toEqual(from('https://origin.invalid'));
-  legacy.requests.length = 0;
-  await replay(['-', '--origin', 'https://app.test'], log);
-  expect(preflights()).toEqual(from('https://app.test', 'https://origin.invalid'));
-});
-
-test('judges each method that pages of other origins may send, and says when an origin is missing', async () => {
-  legacy.cors = { origin: 'https://app.test', methods: 'DELETE, GET, OPTIONS, PATCH, POST, PUT' };
-  onTestFinished(() => {
-    legacy.cors = undefined;
-  });
-  const settings = { LEGACY_MODE: 'off', CORS_ORIGINS: 'https://app.test' };
-  const readable = await openBefore('PostgreSQL', legacy.base, settings);
-  onTestFinished(() => readable.close());
-  const args = ['-', '--against', readable.base];
-  const log = ['GET', 'POST', 'PATCH'].map((method) => line('/api/outfits/', method)).join('\n');
-  const where = 'access-control-allow-methods';
-  const unnamed = await replay(args, log);
-  expect(unnamed.named).not.toContain(`header ${where}`);
-  expect(unnamed.stdout).toContain('name those of your web apps by --origin.');
-  const named = await replay([...args, '--origin', 'https://app.test'], log);
-  expect(named.stdout).not.toContain('by --origin.');
-  expect(named.report?.differences.filter((found) => found.where === where)).toMatchObject([
-    { times: 1, examples: [{ sentence: expect.stringContaining('"patch" in the source') }] },
-  ]);
-});
-
 test('reports differences by kind, weighed by how often apps asked', async () => {
   legacy.fault = 'wrong count';
   const log = `${first}\n`.repeat(7) + line('/api/outfits/?page=abc');
@@ -272,19 +215,21 @@ test.each([
   legacy.fault = 'wrong count';
   const log = save('interrupted.log', lines.join('\n'));
   const sides = ['--legacy', legacy.base, '--against', gateway.base];
-  const running = run([`${dist}commands/cli.js`, 'replay', log, ...sides, ...args], {});
+  const running = startCommand(replayCommand, [log, ...sides, ...args]);
   await expect.poll(() => legacy.requests.length).toBeGreaterThan(0);
   // As long as it would take if it waited for nothing.
   await replay(['-'], lines.join('\n'));
-  running.child.kill('SIGINT');
+  running.stop();
   expect(await running.ended).toBe(130);
-  expect(running.errors()).toBe('Interrupted.\n');
+  expect(running.stderr.text).toBe('Interrupted.\n');
 });
 
-test('sends headers to the side they are for only', async () => {
-  await replay(['-', '--header', 'x-shop: 7', '--against-header', 'x-ours: 8'], first);
+test('sends headers to the side they are for only, and the origin of --origin', async () => {
+  const origin = 'https://app.test';
+  const sent = ['--header', 'x-shop: 7', '--against-header', 'x-ours: 8', '--origin', origin];
+  await replay(['-', ...sent], first);
   const [{ headers } = { headers: {} }] = legacy.requests;
-  expect(headers).toMatchObject({ 'x-shop': '7', accept: 'application/json' });
+  expect(headers).toMatchObject({ 'x-shop': '7', accept: 'application/json', origin });
   expect(headers).not.toHaveProperty('x-ours');
 });
 

@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Readable } from 'node:stream';
 import { type Progress, SourceError } from '../../old-listing/page.ts';
-import { type LoggedRequest, readAccessLog } from './access-log.ts';
+import { readAccessLog } from './access-log.ts';
 import { Checker } from './checker.ts';
 import {
   type Both,
@@ -11,7 +11,7 @@ import {
   type Method,
   readBreak,
 } from './compared-service.ts';
-import { appMethods, checkCors, unknownOrigin } from './cors-checks.ts';
+import { unknownOrigin } from './cors-checks.ts';
 import type { Report } from './report.ts';
 
 interface ReplayOptions extends Both<ComparedService> {
@@ -41,18 +41,13 @@ export interface ReplayOutcome {
 const maxDistinct = 1_000_000;
 const maxHeldBytes = 256 * 1024 * 1024;
 const maxNamed = 3;
-/** Paths whose CORS is compared too, one for each pattern: a service has few rules for many paths. */
-const maxPatterns = 20;
-
-/** A path of each pattern, and the methods that apps have sent to such paths. */
-type Patterns = Map<string, { readonly target: string; readonly methods: Set<string> }>;
 
 /** Collects the distinct requests of the logs, then sends each to both services. @throws SourceError for an unreadable log */
 export async function replay(options: ReplayOptions, reporter: Progress): Promise<ReplayOutcome> {
   const { report, signal, concurrency, rate, wait, origins } = options;
   // Each request adds a listener; Node.js reports more than ten as a leak.
   setMaxListeners(4 * concurrency + 10, signal);
-  const { counts, patterns, outcome } = await collect(options, reporter);
+  const { counts, outcome } = await collect(options, reporter);
   const checker = new Checker({
     theirs: limitRate(options.theirs, rate),
     ours: limitRate(options.ours, rate),
@@ -63,8 +58,6 @@ export async function replay(options: ReplayOptions, reporter: Progress): Promis
     notify: (sentence) => reporter.note(sentence),
   });
   const requests = counts.entries();
-  /** Where both services had the same status. */
-  const answered = new Set<string>();
   let asked = 0;
   let sentence: string | undefined;
   const replayNext = async () => {
@@ -72,8 +65,7 @@ export async function replay(options: ReplayOptions, reporter: Progress): Promis
       if (sentence !== undefined) return;
       const [method = '', target = ''] = split(key);
       const targets = { theirs: target, ours: target };
-      const { theirs, ours } = await checker.check({ method: method as Method, targets, times });
-      if (theirs.status === ours.status) answered.add(patternOf(target));
+      await checker.check({ method: method as Method, targets, times });
       reporter.progress(++asked, counts.size);
     }
   };
@@ -81,23 +73,13 @@ export async function replay(options: ReplayOptions, reporter: Progress): Promis
     sentence ??= readBreak(error);
   };
   await Promise.all(Array.from({ length: concurrency }, () => replayNext().catch(end)));
-  const checkPreflights = async () => {
-    for (const [pattern, { target, methods }] of patterns) {
-      // A path that only one service has was reported already.
-      if (methods.has('GET') && !answered.has(pattern)) continue;
-      const targets = { theirs: target, ours: target };
-      await checkCors(checker, { method: 'GET', targets }, methods, origins);
-    }
-    await checker.recheck();
-  };
-  if (sentence === undefined) await checkPreflights().catch(end);
+  if (sentence === undefined) await checker.recheck().catch(end);
   checker.reportUnconfirmed();
   return sentence === undefined ? outcome : { ...outcome, broken: { asked, sentence } };
 }
 
 async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter: Progress) {
   const counts = new Map<string, number>();
-  const patterns: Patterns = new Map();
   const left = { method: 0, path: 0, unreadable: 0, tooMany: 0 };
   let lines = 0;
   let requests = 0;
@@ -121,10 +103,8 @@ async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter
         reporter.note(`${where} has no request that can be sent again.`);
       continue;
     }
-    const isBelow = request.target.startsWith(prefix);
-    if (isBelow) addPreflight(patterns, request);
     if (request.method !== 'GET' && request.method !== 'HEAD') left.method++;
-    else if (!isBelow) left.path++;
+    else if (!request.target.startsWith(prefix)) left.path++;
     else {
       const key = `${request.method} ${request.target}`;
       const times = counts.get(key);
@@ -140,21 +120,8 @@ async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter
   if (unread !== undefined && lines === 0) throw new SourceError(unread);
   const broken = unread === undefined ? {} : { broken: { asked: counts.size, sentence: unread } };
   const outcome: ReplayOutcome = { lines, requests, distinct: counts.size, left, ...broken };
-  return { counts, patterns, outcome };
+  return { counts, outcome };
 }
-
-function addPreflight(patterns: Patterns, { method, target }: LoggedRequest): void {
-  const name = method === 'HEAD' ? 'GET' : method;
-  if (!appMethods.has(name)) return;
-  const pattern = patternOf(target);
-  const found = patterns.get(pattern);
-  if (found) found.methods.add(name);
-  else if (patterns.size < maxPatterns)
-    patterns.set(pattern, { target: pathOf(target), methods: new Set([name]) });
-}
-
-const pathOf = (target: string) => target.split('?', 1)[0] ?? '';
-const patternOf = (target: string) => pathOf(target).replace(/\/\d+(?=\/|$)/g, '/:id');
 
 /** Without spaces and control characters, which would end the request line. */
 const isSendable = (target: string) => /^[\x21-\xff]+$/.test(target);
