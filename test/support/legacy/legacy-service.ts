@@ -20,8 +20,6 @@ export interface LegacyRecord {
 /** What can be wrong with it. Those of one page concern the second one, those of a record id 7. */
 export type Fault =
   | 'wrong count'
-  | 'lost record'
-  | 'additional record'
   | 'another order of records'
   | 'another value'
   | 'missing header'
@@ -30,8 +28,7 @@ export type Fault =
   | 'closing early'
   | 'cut short'
   | 'errors'
-  | 'gzip'
-  | 'no JSON';
+  | 'gzip';
 
 export interface LegacyRequest {
   readonly method: string;
@@ -208,16 +205,13 @@ export async function startLegacyService(
 
   function list(url: URL, headers: IncomingMessage['headers'], response: ServerResponse) {
     const { fault, records, pageSize, tieBreak, unknown } = service;
-    const all = fault === 'lost record' ? records.filter(isOther) : records;
-    const shown = isSorted ? sort(all, url, tieBreak, unknown) : [...all];
-    if (fault === 'additional record') shown.splice(30, 0, makeRecord(1_000_007));
+    const shown = isSorted ? sort(records, url, tieBreak, unknown) : [...records];
     const last = Math.max(1, Math.ceil(shown.length / pageSize));
     const asked = url.searchParams.getAll('page').at(-1);
     const page = asked === 'last' ? last : asked ? toInteger(asked) : 1;
     if (!Number.isInteger(page) || page < 1 || page > last) {
       return sendJson(response, 404, allow, { detail: 'Invalid page.' });
     }
-    const isSecond = page === 2;
     const link = (target: number) => {
       const query = new URLSearchParams(url.searchParams);
       // As Django REST Framework does, the first page has no number.
@@ -233,14 +227,13 @@ export async function startLegacyService(
       .slice((page - 1) * pageSize, page * pageSize)
       .filter(({ id }) => !service.hidden.has(id))
       .map(spoil);
-    if (fault === 'another order of records' && isSecond) results.reverse();
+    if (fault === 'another order of records' && page === 2) results.reverse();
     const envelope = {
       count: shown.length + service.uncounted + (fault === 'wrong count' ? 1 : 0),
       next: page < last ? link(page + 1) : null,
       previous: page > 1 ? link(page - 1) : null,
       results,
     };
-    if (fault === 'no JSON' && isSecond) return send(response, 200, allow, '<html></html>');
     sendJson(response, 200, allow, envelope);
     return service.afterPage(page);
   }
@@ -303,7 +296,6 @@ const toInteger = (text: string) => (/^\s*[+-]?\d+\s*$/.test(text) ? Number(text
 /** Python's quote_plus() keeps `~` and not `*`; URLSearchParams does the opposite. */
 const quote = (query: URLSearchParams) => `${query}`.replaceAll('*', '%2A').replaceAll('%7E', '~');
 
-const isOther = ({ id }: LegacyRecord) => id !== 7;
 const toEscape = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** Like Django's OrderingFilter: what it does not know leaves the default order. */
