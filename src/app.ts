@@ -75,9 +75,8 @@ export interface AppOptions {
   readonly replicas?: Pick<Replicas, 'readAt' | 'standbys'> | undefined;
   /** Serves pictures that this process draws, below `/media/`, which `mediaUrl` then names. */
   readonly servePictures?: ((app: FastifyInstance) => void) | undefined;
-  /** Defaults to the schema and the REST paths of this service, with those of REST_DOCUMENTS. */
+  /** Defaults to the schema of this service. */
   readonly schema?: GraphQLSchema;
-  readonly routes?: readonly Route[];
   /** Plugins of Yoga, behind those of this service. */
   readonly plugins?: EngineOptions['plugins'];
 }
@@ -92,7 +91,7 @@ export async function buildApp(
 ): Promise<FastifyInstance> {
   const { attachment, metrics, tracing, shutdown, findProblem, servePictures } = options;
   const { schema = ownSchema } = options;
-  const { routes = readRoutes(schema, config.restDocuments) } = options;
+  const routes = readRoutes(schema, config.restDocuments);
   const app = createFastify(config, options, (request, reply) => {
     if (legacy?.interceptUnroutable(request, reply)) return;
     // No hook has set them.

@@ -1,5 +1,6 @@
 // Pages outside of /api/: the first one, outfits with search and filters, one outfit, an error. Each shows the record of a stored
 // document, which programs get as JSON.
+import type { GraphQLSchema } from 'graphql';
 import { cut } from '../errors.ts';
 import {
   BrowseOutfitDocument,
@@ -8,7 +9,7 @@ import {
   type BrowseOutfitsQuery,
   type NumberedPageFragment,
 } from '../generated/rest.ts';
-import type { Route } from '../rest/routes.ts';
+import { createRoute, type Route } from '../rest/routes.ts';
 import { formatQuery, readParameter } from '../rest/variables.ts';
 import { isPastEnd, messagesOf, type PageProperties, Problem, reasonOf } from './parts/answer.tsx';
 import { Layout } from './parts/layout.tsx';
@@ -30,27 +31,30 @@ import { pictureAddressOf } from './parts/pictures.tsx';
 import { problemsOf, SearchForm, searchOf } from './parts/search-form.tsx';
 import { Hashtags, shownText, Text, visibleText, webAddressOf } from './parts/text.tsx';
 
-export const browseRoutes: readonly Route[] = [
+const browsed = [
   {
     path: '/',
     name: 'Outfit gateway',
     description:
       'Outfits that people have published: look at them here, or let your app read them by GraphQL or REST.',
-    record: BrowseOutfitsDocument,
+    document: BrowseOutfitsDocument,
   },
   {
     path: '/outfits/',
     name: 'Outfits',
     description: 'The outfits that users have published.',
-    record: BrowseOutfitsDocument,
+    document: BrowseOutfitsDocument,
   },
   {
     path: '/outfits/:id',
     name: 'Outfit',
     description: 'One outfit.',
-    record: BrowseOutfitDocument,
+    document: BrowseOutfitDocument,
   },
 ];
+
+export const createBrowseRoutes = (schema: GraphQLSchema): readonly Route[] =>
+  browsed.map((read) => createRoute(schema, read));
 
 export function HomePage({ answer, route, site }: PageProperties) {
   const { count, results } = answer.json as NumberedPageFragment;

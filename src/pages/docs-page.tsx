@@ -1,37 +1,17 @@
 // /api/docs: the OpenAPI document for people. Its forms send a GET, whose page shows the request and the response.
+import type { Parameter } from '../rest/openapi/document.ts';
+import type { JsonSchema } from '../rest/openapi/schemas.ts';
 import type { PageProperties } from './parts/answer.tsx';
 import { Layout } from './parts/layout.tsx';
 
-/** As much of JSON Schema as the document has. @see https://spec.openapis.org/oas/v3.1.1 */
-interface Schema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly anyOf?: readonly Schema[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly items?: Schema;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly examples?: readonly unknown[];
-}
-
-interface Field {
-  readonly name: string;
-  readonly in?: string;
-  readonly description?: string;
-  readonly required?: boolean;
-  readonly schema: Schema;
-}
-
 interface Body {
-  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
 }
 
 interface Operation {
   readonly description?: string;
   readonly deprecated?: boolean;
-  readonly parameters: readonly Field[];
+  readonly parameters: readonly Parameter[];
   readonly requestBody?: Body;
   readonly responses: Readonly<Record<string, Body>>;
 }
@@ -39,7 +19,7 @@ interface Operation {
 interface Document {
   readonly info: { readonly description: string };
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+  readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> };
 }
 
 export function DocsPage({ answer, site, base }: PageProperties) {
@@ -77,7 +57,7 @@ interface OperationProperties extends Pick<PageProperties, 'base' | 'site'> {
 
 function OperationPanel({ path, method, operation, schemas, base, site }: OperationProperties) {
   const { description = '', deprecated, parameters, requestBody, responses } = operation;
-  const resolve = (schema?: Schema) =>
+  const resolve = (schema?: JsonSchema) =>
     schema?.$ref ? schemas[schema.$ref.split('/').at(-1) ?? ''] : schema;
   const schemaOf = (body?: Body) => resolve(Object.values(body?.content ?? {})[0]?.schema);
   const result = schemaOf(responses[method === 'get' ? 200 : 201]);
@@ -116,7 +96,13 @@ function OperationPanel({ path, method, operation, schemas, base, site }: Operat
 }
 
 /** A long table is folded. */
-function Fields({ title, fields }: { readonly title: string; readonly fields: readonly Field[] }) {
+function Fields({
+  title,
+  fields,
+}: {
+  readonly title: string;
+  readonly fields: readonly Parameter[];
+}) {
   if (fields.length === 0) return null;
   return (
     <details open={fields.length < 13}>
@@ -140,17 +126,17 @@ function Fields({ title, fields }: { readonly title: string; readonly fields: re
   );
 }
 
-function fieldsOf({ properties = {}, required = [] }: Schema = {}): readonly Field[] {
+function fieldsOf({ properties = {}, required = [] }: JsonSchema = {}): readonly Parameter[] {
   return Object.entries(properties).map(([name, schema]) => {
     return { name, schema, required: required.includes(name) };
   });
 }
 
-const examplesOf = ({ examples = [] }: Schema) =>
+const examplesOf = ({ examples = [] }: JsonSchema) =>
   examples.map((example) => `Example: \`${JSON.stringify(example)}\``);
 
 /** In words, such as `integer or "last"`. */
-function typeOf({ $ref, anyOf, enum: choices, const: only, items, type = [] }: Schema): string {
+function typeOf({ $ref, anyOf, enum: choices, const: only, items, type = [] }: JsonSchema): string {
   if ($ref) return $ref.split('/').at(-1) ?? '';
   if (only !== undefined) return JSON.stringify(only);
   if (choices) return choices.map((choice) => JSON.stringify(choice)).join(', ');

@@ -1,23 +1,24 @@
 // BROWSABLE: pages for people. A page renders the JSON answer of the same request, so that both have the same content.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type GraphQLSchema, getOperationAST, print, separateOperations } from 'graphql';
+import { print, separateOperations } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { rawQuery, readBaseUrl, requestIdHeader } from '../http/headers.ts';
-import { entityTag } from '../http/representation.ts';
+import { appendVary, rawQuery, readBaseUrl, requestIdHeader } from '../http/headers.ts';
+import {
+  codedTag,
+  entityTag,
+  matchesIfNoneMatch,
+  prefersHtml,
+  type Representable,
+  selectAtOnce,
+} from '../http/representation.ts';
 import { serveOpenApi, serveRoutes } from '../rest/adapter.ts';
 import { answerErrors, RestError } from '../rest/errors.ts';
 import type { Route } from '../rest/routes.ts';
-import {
-  createRouteReader,
-  type PathParameters,
-  parseQuery,
-  type QueryParameters,
-} from '../rest/variables.ts';
+import { type PathParameters, parseQuery, type QueryParameters } from '../rest/variables.ts';
 import { ApiPage } from './api-page.tsx';
-import { browseRoutes, ErrorPage, HomePage, OutfitPage, OutfitsPage } from './browse.tsx';
+import { createBrowseRoutes, ErrorPage, HomePage, OutfitPage, OutfitsPage } from './browse.tsx';
 import { DocsPage } from './docs-page.tsx';
-import { negotiateHtml, type Page } from './html-negotiation.ts';
 import {
   linksOf,
   type PagesOptions,
@@ -34,6 +35,10 @@ const views: Readonly<Record<string, typeof OutfitPage>> = {
   '/api/docs': DocsPage,
 };
 
+interface Page extends Representable {
+  readonly tag: string;
+}
+
 export class Pages {
   readonly #options: PagesOptions;
   /** Rendering takes ten times as long as the JSON answer, and bursts request the same page. */
@@ -42,28 +47,81 @@ export class Pages {
     maxSize: 16_000_000,
     sizeCalculation: ({ body }) => 2 * body.length,
   });
-  readonly #routes: ReadonlyMap<string, readonly [Route, ReturnType<typeof createTranslator>]>;
+  readonly #browseRoutes: readonly Route[];
+  readonly #routes: ReadonlyMap<string, Route>;
+  readonly #headers: Readonly<Record<string, string>>;
 
   constructor(options: PagesOptions) {
     const { config, schema, routes } = options;
     this.#options = options;
-    this.#routes = new Map(
-      [...routes, ...browseRoutes].map((route) => [
-        route.path,
-        [route, config.graphiql ? createTranslator(schema, route) : undefined],
-      ]),
-    );
+    this.#browseRoutes = createBrowseRoutes(schema);
+    this.#routes = new Map([...routes, ...this.#browseRoutes].map((route) => [route.path, route]));
+    this.#headers = pageHeaders(config.mediaUrl, config.videoUrl);
   }
 
-  /** Renders JSON answers of `app` as HTML for requests that prefer it. Call it before the routes are added. */
+  /** Answers requests of `app` that prefer HTML by the page of their JSON. Call it before the routes are added. */
   show(app: FastifyInstance): void {
-    const { compression, mediaUrl, videoUrl } = this.#options.config;
-    negotiateHtml(app, {
-      headers: pageHeaders(mediaUrl, videoUrl),
-      compresses: compression !== 'off',
-      pageOf: (...answer) => this.#pageOf(app, ...answer),
-      locationOf: (request) => this.#withoutEmptyFields(request),
+    const requests = new WeakSet<FastifyRequest>();
+    app.addHook('onRequest', (request, _reply, done) => {
+      if (prefersHtml(request.headers.accept)) {
+        requests.add(request);
+        // The routes then see a request for a complete JSON answer: they know nothing of pages.
+        request.headers = {
+          accept: 'application/json',
+          'accept-encoding': undefined,
+          'if-none-match': undefined,
+        };
+      }
+      done();
     });
+    // With a callback instead of a promise: this hook is on the hot path.
+    app.addHook('onSend', (request, reply, payload, done) => {
+      if (!requests.has(request)) return done(null, payload);
+      const isJson = reply.getHeader('content-type') === 'application/json';
+      if (!isJson || !(payload instanceof Buffer)) return done(null, payload);
+      const location = reply.statusCode === 200 ? this.#withoutEmptyFields(request) : undefined;
+      if (location !== undefined) {
+        reply.code(302).header('Location', location);
+        reply.removeHeader('ETag').removeHeader('Content-Type');
+        return done(null, null);
+      }
+      // Synchronous: Fastify would continue with a request whose client disconnects meanwhile.
+      try {
+        payload = this.#send(app, request, reply, payload);
+      } catch (error) {
+        return done(error as Error);
+      }
+      done(null, payload);
+    });
+  }
+
+  /** Replaces the headers of the JSON by those of its page. Returns the body; null for a 304. */
+  #send(
+    app: FastifyInstance,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    json: Buffer,
+  ): Buffer | null {
+    const page = this.#pageOf(app, request, reply, json);
+    const compresses = this.#options.config.compression !== 'off';
+    const { 'accept-encoding': accepted, 'if-none-match': known } = request.raw.headers;
+    // A page of one viewer shows text of others and of the address beside it: its length would tell them apart (BREACH).
+    const isPrivate = /private/.test(String(reply.getHeader('Cache-Control')));
+    const coding = compresses && !isPrivate ? accepted?.toString() : undefined;
+    const { bytes, encoding } = selectAtOnce(page, coding);
+    const vary = reply.getHeader('Vary')?.toString() ?? '';
+    if (!/\baccept\b(?!-)/i.test(vary)) reply.header('Vary', vary ? `Accept, ${vary}` : 'Accept');
+    if (compresses && !/accept-encoding/i.test(vary)) appendVary(reply, 'Accept-Encoding');
+    reply.removeHeader('ETag').headers(this.#headers);
+    if (reply.statusCode === 200 && ['GET', 'HEAD'].includes(request.method)) {
+      reply.header('ETag', codedTag(page.tag, encoding));
+      if (matchesIfNoneMatch(known, page.tag)) {
+        reply.code(304).removeHeader('Content-Type');
+        return null;
+      }
+    }
+    if (encoding) reply.header('Content-Encoding', encoding);
+    return bytes;
   }
 
   /** The paths of the pages. */
@@ -71,7 +129,7 @@ export class Pages {
     const { publicUrl } = this.#options.config;
     answerErrors(app);
     this.show(app);
-    serveRoutes(app, { ...this.#options, routes: browseRoutes });
+    serveRoutes(app, { ...this.#options, routes: this.#browseRoutes });
     app.register(async (inner) => serveOpenApi(inner, this.#options, '/api/docs'));
     const redirect = (url: string, to: string) =>
       app.get<{ Params: { id?: string } }>(
@@ -134,11 +192,14 @@ export class Pages {
     const cached = key && this.#cache.get(key);
     if (cached) return cached;
     const { url = '' } = request.routeOptions;
-    const [route, toGraphiQL] = this.#routes.get(url) ?? [];
+    const route = this.#routes.get(url);
     const parameters = parseQuery(rawQuery(request.raw));
     const answer = { ...head, json: JSON.parse(payload.toString('utf8')) };
-    const path = toGraphiQL?.(parameters, request.params as PathParameters);
-    const graphiql = path && `${site.root}${path}`;
+    const inGraphiQL =
+      route &&
+      site.config.graphiql &&
+      translate(route, parameters, request.params as PathParameters);
+    const graphiql = inGraphiQL ? site.root + inGraphiQL : undefined;
     const Other = /^\/api(?:\/|$)/.test(head.target) ? ApiPage : ErrorPage;
     const View = (status < 400 && views[url]) || Other;
     const body = Buffer.from(
@@ -150,22 +211,19 @@ export class Pages {
   }
 }
 
-/** Gives the GraphQL request that is equivalent to a REST request, as an address of GraphiQL; undefined: there is none. */
-function createTranslator(schema: GraphQLSchema, route: Route) {
-  const document = route.list ?? route.record;
-  const operation = document && getOperationAST(document);
+/** The GraphQL request that is equivalent to a REST request, as an address of GraphiQL; undefined: it is invalid. */
+function translate(
+  { document, operation, readVariables }: Route,
+  parameters: QueryParameters,
+  path: PathParameters,
+): string | undefined {
   // Without operations and fragments that it does not use.
-  const own = document && separateOperations(document)[operation?.name?.value ?? ''];
-  if (!operation || !own) return undefined;
-  const readVariables = createRouteReader(schema, route, operation);
-
-  return (parameters: QueryParameters, path: PathParameters): string | undefined => {
-    try {
-      const variables = JSON.stringify(readVariables(parameters, path), null, 2);
-      return `/graphql?${new URLSearchParams({ query: print(own), variables })}`;
-    } catch (error) {
-      if (error instanceof RestError) return undefined;
-      throw error;
-    }
-  };
+  const own = separateOperations(document)[operation.name?.value ?? ''] ?? document;
+  try {
+    const variables = JSON.stringify(readVariables(parameters, path), null, 2);
+    return `/graphql?${new URLSearchParams({ query: print(own), variables })}`;
+  } catch (error) {
+    if (error instanceof RestError) return undefined;
+    throw error;
+  }
 }

@@ -1,8 +1,10 @@
 // REST adapter: adds the routes of the table to Fastify. The order of errors is part of the contract.
 
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { GraphQLSchema } from 'graphql';
 import { type Admit, type GuardWrite, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
+import type { Engine } from '../graphql/engine.ts';
 import {
   announceDeprecation,
   type DeprecationConfig,
@@ -15,20 +17,16 @@ import {
   type Representable,
   sendRepresentation,
 } from '../http/representation.ts';
-import { findFields, mediaTypes, readBody, storeCreate } from './create.ts';
+import { mediaTypes, readBody, storeCreate } from './create.ts';
 import { describeRecord } from './describe.ts';
-import {
-  createPathTest,
-  createReader,
-  knownParametersOf,
-  type ReaderOptions,
-} from './documents.ts';
+import { createReader } from './documents.ts';
 import {
   answerErrors,
   internalError,
   methodNotAllowed,
   notAcceptable,
   notFound,
+  RestError,
   send,
 } from './errors.ts';
 import type { DocumentOptions } from './openapi/document.ts';
@@ -44,7 +42,9 @@ declare module 'fastify' {
   }
 }
 
-export interface RestOptions extends ReaderOptions {
+export interface RestOptions {
+  readonly engine: Engine;
+  readonly schema: GraphQLSchema;
   readonly routes: readonly Route[];
   readonly admit: Admit;
   readonly guardWrite: GuardWrite;
@@ -82,11 +82,14 @@ export function serveRoutes(app: FastifyInstance, options: RestOptions): void {
 }
 
 /** A miss of an interpreted operation takes about three times the processor time. */
-function warnIfInterpreted(app: FastifyInstance, { engine }: RestOptions, route: Route): void {
-  const document = route.list ?? route.record;
-  if (!document || engine.isCompilable(engine.store(document))) return;
+function warnIfInterpreted(
+  app: FastifyInstance,
+  { engine }: RestOptions,
+  { document, path }: Route,
+): void {
+  if (engine.isCompilable(engine.store(document))) return;
   app.log.warn(
-    `${route.path} is interpreted, not compiled: its operation has a directive, or a variable inside a list or a required input field`,
+    `${path} is interpreted, not compiled: its operation has a directive, or a variable inside a list or a required input field`,
   );
 }
 
@@ -95,18 +98,17 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   const allow = allowOf(route);
   const compresses = config.compression === 'all';
   const vary = compresses ? 'Accept, Accept-Encoding' : 'Accept';
-  const read = createReader(options, route);
+  const read = createReader(engine, route, config);
   warnIfInterpreted(app, options, route);
-  const fields = route.create && findFields(schema, route.create);
-  const create = route.create && fields && storeCreate(engine, route.create, fields);
+  const create = route.create && storeCreate(engine, route.create);
   const { name, description } = route;
   const metadata = { name, description, renders: ['application/json'], parses: mediaTypes };
-  const actions = route.create && { POST: describeRecord(schema, route.create, fields ?? []) };
+  const actions = route.create && { POST: describeRecord(schema, route.create) };
 
   app.route({
     method: app.supportedMethods,
     url: route.path,
-    config: { knownParameters: knownParametersOf(route), hasPath: createPathTest(schema, route) },
+    config: { knownParameters: route.parameters, hasPath: createPathTest(route) },
     // Before the body is read: the error of the method has precedence.
     onRequest: async (request, reply) => {
       reply.header('allow', allow).header('vary', vary);
@@ -134,6 +136,18 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       return send(reply, 201, await create(body, new RequestCaller(request)));
     },
   });
+}
+
+/** Whether the variables in a path can be read: `/api/outfits/popular/` may be a path of the old service. */
+function createPathTest({ readVariables }: Route) {
+  return (parameters: PathParameters): boolean => {
+    try {
+      readVariables([], parameters);
+      return true;
+    } catch (error) {
+      return !(error instanceof RestError) || error.statusCode !== 404;
+    }
+  };
 }
 
 /** `Link` may have the successor of a deprecated path. */

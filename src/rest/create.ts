@@ -1,18 +1,12 @@
 // POST: a stored document creates a record from a body of JSON or of a form.
 import type { IncomingHttpHeaders } from 'node:http';
-import {
-  type DocumentNode,
-  type ExecutionResult,
-  GraphQLBoolean,
-  type GraphQLSchema,
-  isEnumType,
-} from 'graphql';
+import { type ExecutionResult, GraphQLBoolean, isEnumType } from 'graphql';
 import type { OperationCaller } from '../admission/admission.ts';
 import { cut } from '../errors.ts';
 import type { Engine } from '../graphql/engine.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, InputError, readJson } from '../http/representation.ts';
-import { findInputs, type WritableField } from './describe.ts';
+import type { WritableField } from './describe.ts';
 import {
   dataOf,
   invalidFields,
@@ -21,7 +15,7 @@ import {
   unsupportedEncoding,
   unsupportedMediaType,
 } from './errors.ts';
-import type { Created, Route } from './routes.ts';
+import type { Create, Created } from './routes.ts';
 import { parseBoolean } from './variables.ts';
 
 export interface Body {
@@ -53,15 +47,7 @@ export function readBody(headers: IncomingHttpHeaders, bytes: Buffer | undefined
   }
 }
 
-export function findFields(schema: GraphQLSchema, document: DocumentNode): WritableField[] {
-  return findInputs(schema, document).filter(({ isArgument }) => !isArgument);
-}
-
-export function storeCreate(
-  engine: Engine,
-  document: NonNullable<Route['create']>,
-  fields: readonly WritableField[],
-) {
+export function storeCreate(engine: Engine, { document, fields }: Create) {
   const operation = engine.store(document);
   const toAnswer = (result: ExecutionResult) => ({
     ...dataOf<{ created: Created }>(result),

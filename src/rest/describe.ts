@@ -19,6 +19,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
+import type { Create } from './routes.ts';
 
 /** A variable of a stored document, and the argument or input field that has it as its value. */
 export interface WritableField {
@@ -48,6 +49,11 @@ export function findInputs(schema: GraphQLSchema, document: ASTNode): FoundInput
   });
   visit(document, visitor);
   return found;
+}
+
+/** The fields of a body. */
+export function findFields(schema: GraphQLSchema, document: DocumentNode): WritableField[] {
+  return findInputs(schema, document).filter(({ isArgument }) => !isArgument);
 }
 
 interface Selected {
@@ -122,12 +128,8 @@ export function listFields(
 type Descriptions = Readonly<Record<string, unknown>>;
 
 /** The answer to OPTIONS, as Django REST Framework writes it. */
-export function describeRecord(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  writable: readonly WritableField[],
-): Descriptions {
-  return describeFields(schema, findField(schema, document, 'created', 'record'), writable);
+export function describeRecord(schema: GraphQLSchema, { document, fields }: Create): Descriptions {
+  return describeFields(schema, findField(schema, document, 'created', 'record'), fields);
 }
 
 function describeFields(

@@ -1,14 +1,6 @@
 // Answers GET by stored documents: pages of a list, cached without their envelope, and single records.
 import type { FastifyRequest } from 'fastify';
-import {
-  type ConstValueNode,
-  type DocumentNode,
-  type ExecutionResult,
-  type GraphQLSchema,
-  getOperationAST,
-  Kind,
-  valueFromASTUntyped,
-} from 'graphql';
+import type { ExecutionResult } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { OperationCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
@@ -16,17 +8,13 @@ import type { Engine } from '../graphql/engine.ts';
 import type { Answer } from '../graphql/run.ts';
 import { rawQuery } from '../http/headers.ts';
 import { encodeJson, entityTag, type Representable } from '../http/representation.ts';
-import { findField, listFields, type SelectedField } from './describe.ts';
-import { dataOf, notFound, pageNotFound, RestError } from './errors.ts';
+import { type Envelope, relationOf, writeEnvelope, writeHeaders } from './envelope.ts';
+import { dataOf, notFound, pageNotFound } from './errors.ts';
 import type { Route } from './routes.ts';
 import {
-  createRouteReader,
-  createVariableReader,
   fillPath,
   formatQuery,
   type PathParameters,
-  pageParameterOf,
-  pageParametersOf,
   parseQuery,
   type QueryParameters,
 } from './variables.ts';
@@ -43,47 +31,14 @@ export type ReadAnswer = (
   caller: OperationCaller,
 ) => Promise<Answered>;
 
-export interface ReaderOptions {
-  readonly engine: Engine;
-  readonly schema: GraphQLSchema;
-  readonly config: Pick<Config, 'pageSize'>;
-}
-
-/** @throws when the document does not fit the schema, or has a variable of an unsupported type */
-export function createReader(options: ReaderOptions, route: Route): ReadAnswer {
-  const { list, record } = route;
-  if (list) return createPageReader(options, { ...route, list });
-  if (record) return createRecordReader(options, { ...route, record });
-  throw new Error(`The path ${route.path} has neither a list nor a record.`);
-}
-
-/** Query parameters of a route: the variables of its document, without those of the path; the page in place of `last`. */
-export function knownParametersOf(route: Route): ReadonlySet<string> {
-  const { path, list, record } = route;
-  const document = list ?? record;
-  const operation = document && getOperationAST(document);
-  if (!operation) return new Set();
-  const names = operation.variableDefinitions?.map(({ variable }) => variable.name.value);
-  const parameters = new Set(names);
-  const page = pageParameterOf(route, operation);
-  if (page !== undefined) parameters.add(page).delete(pageParametersOf(operation).last ?? 'last');
-  for (const [, name = ''] of path.matchAll(/:(\w+)/g)) parameters.delete(name);
-  return parameters;
-}
-
-/** Whether the variables in a path can be read: `/api/outfits/popular/` may be a path of the old service. */
-export function createPathTest(schema: GraphQLSchema, { list, record }: Route) {
-  const document = list ?? record;
-  const operation = document && getOperationAST(document);
-  const readVariables = operation && createVariableReader(schema, operation, []);
-  return (parameters: PathParameters): boolean => {
-    try {
-      readVariables?.([], parameters);
-      return true;
-    } catch (error) {
-      return !(error instanceof RestError) || error.statusCode !== 404;
-    }
-  };
+export function createReader(
+  engine: Engine,
+  route: Route,
+  config: Pick<Config, 'pageSize'>,
+): ReadAnswer {
+  return route.envelope
+    ? createPageReader(engine, route, route.envelope, config)
+    : createRecordReader(engine, route);
 }
 
 interface PageRequest {
@@ -94,58 +49,56 @@ interface PageRequest {
 }
 
 function createPageReader(
-  options: ReaderOptions,
-  route: Route & Required<Pick<Route, 'list'>>,
+  engine: Engine,
+  { document, pages, path: ownPath, readVariables }: Route,
+  envelope: Envelope,
+  config: Pick<Config, 'pageSize'>,
 ): ReadAnswer {
-  const { config, engine, schema } = options;
-  const operation = engine.store(route.list);
-  const envelope = readEnvelope(schema, route.list, route);
+  const operation = engine.store(document);
   const toAnswer = toCachedPage(envelope.records);
-  const { pageSize: sizeName = 'limit', offset: offsetName } = pageParametersOf(operation.node);
-  const pageName = pageParameterOf(route, operation.node) ?? 'page';
-  const readVariables = createRouteReader(schema, route, operation.node);
-  const hasParameters = route.path.includes(':');
+  const { page = 'page', pageSize, offset } = pages;
+  const hasParameters = ownPath.includes(':');
   // Memoized: query strings repeat, and parsing one took as long as sending the page.
   const requests = new LRUCache<string, PageRequest>({ maxSize: 1_000_000 });
   const parseRequest = (target: string, query: string, path: PathParameters): PageRequest => {
     const parameters = parseQuery(query);
     const variables = readVariables(parameters, path);
-    const request = { parameters, variables, key: `${route.path} ${JSON.stringify(variables)}` };
+    const request = { parameters, variables, key: `${ownPath} ${JSON.stringify(variables)}` };
     requests.set(target, request, { size: 1000 + 4 * target.length });
     return request;
   };
   const toQuery = ({ parameters, variables }: PageRequest, place: number): string =>
-    offsetName === undefined
-      ? formatQuery(parameters, pageName, String(place))
+    offset === undefined
+      ? formatQuery(parameters, page, String(place))
       : toQueryByOffset(
           parameters,
-          sizeName,
-          variables[sizeName] ?? config.pageSize,
-          offsetName,
+          pageSize,
+          variables[pageSize] ?? config.pageSize,
+          offset,
           place,
         );
 
   return async ({ raw, params }, base, caller) => {
     const query = rawQuery(raw);
-    const place = hasParameters ? fillPath(route.path, params as PathParameters) : route.path;
+    const place = hasParameters ? fillPath(ownPath, params as PathParameters) : ownPath;
     const target = `${place}?${query}`;
     const request = requests.get(target) ?? parseRequest(target, query, params as PathParameters);
     const { variables, key } = request;
     const execution = { operation, variables, key, toAnswer };
-    const { answer: page } = await engine.answer(execution, caller);
+    const { answer } = await engine.answer(execution, caller);
     const address = base + target;
-    if (page.lastEnvelope?.address === address) return page.lastEnvelope;
+    if (answer.lastEnvelope?.address === address) return answer.lastEnvelope;
     const readField = (name: string): unknown => {
-      const [field, value] = [envelope.fields.get(name), page.fields[name]];
+      const [field, value] = [envelope.fields.get(name), answer.fields[name]];
       if (typeof value !== 'number' || !field || !relationOf(field)) return value;
       return `${base}${place}?${toQuery(request, value)}`;
     };
     const [head, tail] = writeEnvelope(envelope, readField);
     const headers = writeHeaders(envelope, readField);
-    const body = Buffer.concat([Buffer.from(head), page.records, Buffer.from(tail)]);
-    const tag = entityTag(head + tail + JSON.stringify(headers) + page.recordsTag);
-    page.lastEnvelope = { address, body, tag, headers, shareable: page.shareable };
-    return page.lastEnvelope;
+    const body = Buffer.concat([Buffer.from(head), answer.records, Buffer.from(tail)]);
+    const tag = entityTag(head + tail + JSON.stringify(headers) + answer.recordsTag);
+    answer.lastEnvelope = { address, body, tag, headers, shareable: answer.shareable };
+    return answer.lastEnvelope;
   };
 }
 
@@ -182,16 +135,11 @@ function toQueryByOffset(
   return formatQuery(sized, offsetName, offset === 0 ? undefined : String(offset));
 }
 
-function createRecordReader(
-  options: ReaderOptions,
-  route: Route & Required<Pick<Route, 'record'>>,
-): ReadAnswer {
-  const { engine, schema } = options;
-  const operation = engine.store(route.record);
-  const readVariables = createRouteReader(schema, route, operation.node);
+function createRecordReader(engine: Engine, { document, path, readVariables }: Route): ReadAnswer {
+  const operation = engine.store(document);
   return async ({ raw, params }, _base, caller) => {
     const variables = readVariables(parseQuery(rawQuery(raw)), params as PathParameters);
-    const key = `${route.path} ${JSON.stringify(variables)}`;
+    const key = `${path} ${JSON.stringify(variables)}`;
     const execution = { operation, variables, key, toAnswer: toCachedRecord };
     return (await engine.answer(execution, caller)).answer;
   };
@@ -206,99 +154,4 @@ function toCachedRecord(result: ExecutionResult, isShared: boolean): Answer & Re
   // Other fields of the operation follow those of the record.
   const body = encodeJson(Object.assign({}, record, others));
   return { body, size: 2 * body.length, shareable: isShared };
-}
-
-/** Fields of a page that are numbers in GraphQL, and links on the wire, with their relation in the header `Link`. */
-const relations: Readonly<Record<string, 'next' | 'prev'>> = {
-  nextOffset: 'next',
-  nextPage: 'next',
-  previousOffset: 'prev',
-  previousPage: 'prev',
-};
-
-export interface Envelope {
-  readonly template: ConstValueNode;
-  /** Fields of the page by their names on the wire. */
-  readonly fields: ReadonlyMap<string, SelectedField>;
-  /** The name of the field with the records. */
-  readonly records: string;
-  readonly headers: readonly { readonly name: string; readonly fields: readonly string[] }[];
-}
-
-export type ReadField = (name: string) => unknown;
-
-const headerPattern = /^([\w!#$%&'*+.^`|~-]+): *(\w+(?: +\w+)*)$/;
-/** What HTTP or this service sets. */
-const reserved =
-  /^(?:access-control-.*|allow|cache-control|connection|content-.*|date|etag|retry-after|set-cookie|transfer-encoding|vary)$/i;
-
-/** @throws when it names a field that the page does not have */
-export function readEnvelope(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  route: Pick<Route, 'envelope' | 'headers'>,
-): Envelope {
-  const listed = listFields(schema, findField(schema, document, 'page'));
-  const fields = new Map(listed.map((field) => [field.name, field]));
-  const check = (place: string) => (name: string) => {
-    if (fields.has(name)) return;
-    throw new Error(`${place} names ${name}, but page has ${[...fields.keys()].join(', ')}`);
-  };
-  const template = route.envelope ?? objectOf([...fields.keys()]);
-  fill(template, check('its envelope'));
-  const headers = (route.headers ?? []).map((text) => {
-    const [, name = '', values = ''] = headerPattern.exec(text) ?? [];
-    if (name === '' || reserved.test(name)) {
-      throw new Error(
-        `the header ${JSON.stringify(text)} must be a name of your own and fields of page, such as "X-Total-Count: count" or "Link: next previous"`,
-      );
-    }
-    values.split(/ +/).forEach(check(`the header ${name}`));
-    return { name, fields: values.split(/ +/) };
-  });
-  const records = listed.find(({ graphqlName }) => graphqlName === 'results')?.name ?? 'results';
-  return { template, fields, records, headers };
-}
-
-export const relationOf = ({ graphqlName }: Pick<SelectedField, 'graphqlName'>) =>
-  relations[graphqlName];
-
-function objectOf(names: readonly string[]): ConstValueNode {
-  const fields = names.map((name) => ({
-    kind: Kind.OBJECT_FIELD as const,
-    name: { kind: Kind.NAME as const, value: name },
-    value: { kind: Kind.ENUM as const, value: name },
-  }));
-  return { kind: Kind.OBJECT, fields };
-}
-
-function fill(node: ConstValueNode, read: ReadField): unknown {
-  if (node.kind === Kind.ENUM) return read(node.value) ?? null;
-  if (node.kind === Kind.LIST) return node.values.map((value) => fill(value, read));
-  if (node.kind !== Kind.OBJECT) return valueFromASTUntyped(node);
-  return Object.fromEntries(node.fields.map(({ name, value }) => [name.value, fill(value, read)]));
-}
-
-/** The texts before and behind the records, which are encoded once for all envelopes. */
-export function writeEnvelope(
-  { template, records }: Envelope,
-  read: ReadField,
-): readonly [head: string, tail: string] {
-  const filled = fill(template, (name) => (name === records ? '\0' : read(name)));
-  const [head = '', tail = ''] = JSON.stringify(filled).split('"\\u0000"');
-  return [head, tail];
-}
-
-/** Undefined: the route has none. A header whose fields are all null is left out. */
-export function writeHeaders({ headers, fields }: Envelope, read: ReadField) {
-  if (headers.length === 0) return undefined;
-  const written = headers.flatMap((header) => {
-    const values = header.fields.flatMap((name) => {
-      const value = read(name) ?? null;
-      const relation = relationOf({ graphqlName: '', ...fields.get(name) });
-      return value === null ? [] : relation ? `<${value}>; rel="${relation}"` : String(value);
-    });
-    return values.length > 0 ? [[header.name, values.join(', ')] as const] : [];
-  });
-  return Object.fromEntries(written);
 }

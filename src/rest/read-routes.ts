@@ -1,6 +1,7 @@
 // Routes are files of GraphQL operations with @route: that of this service, outfits.graphql, and that of REST_DOCUMENTS.
 import { readFileSync } from 'node:fs';
 import {
+  type ConstValueNode,
   type DefinitionNode,
   type DirectiveNode,
   type DocumentNode,
@@ -16,11 +17,8 @@ import { z } from 'zod';
 import { ConfigError } from '../config/config.ts';
 import { packageFolder } from '../config/package.ts';
 import { messageOf } from '../errors.ts';
-import { findFields } from './create.ts';
-import { findField } from './describe.ts';
-import { readEnvelope } from './documents.ts';
-import type { Route } from './routes.ts';
-import { createRouteReader } from './variables.ts';
+import { findField, findFields } from './describe.ts';
+import { type Create, createRoute, type Route } from './routes.ts';
 
 /** A path that other parts of the gateway serve. */
 const taken =
@@ -61,30 +59,30 @@ export function readRoutes(schema: GraphQLSchema, file?: string): readonly Route
   const used = new Set(Object.values(documents).flatMap(({ definitions }) => definitions));
   const unused = given.find((definition) => !used.has(definition));
   if (unused) throw wrong(`no operation has its fragment ${nameOf(unused)}`);
-  const routes = new Map<string, Route>();
+  const reads = new Map<string, Route>();
+  const creates = new Map<string, Posted>();
   const places = new Map<string, string>();
   for (const [name, document] of Object.entries(documents)) {
     const fail = (what: string) => wrong(`its operation ${name} ${what}`);
-    const isGiven = keys.has(`${Kind.OPERATION_DEFINITION} ${name}`);
-    const route = readRoute(schema, document, fail);
+    const found = readOperation(schema, document, fail);
     // One path, whatever its parameters are called.
-    const key = route.path.replace(/:\w+/g, ':').replace(/\/$/, '');
-    const before = routes.get(key);
-    const method = route.create ? 'POST' : 'GET';
+    const key = found.path.replace(/:\w+/g, ':').replace(/\/$/, '');
+    const method = 'operation' in found ? 'GET' : 'POST';
     const other = places.get(`${method} ${key}`);
     if (other !== undefined) {
       throw fail(
-        `answers ${method} ${route.path}, as the operation ${other} does: keep one of them`,
+        `answers ${method} ${found.path}, as the operation ${other} does: keep one of them`,
       );
     }
-    if (isGiven) places.set(`${method} ${key}`, name);
-    const { create = before?.create } = route;
-    const created = create && { create };
-    routes.set(key, route.create && before ? { ...before, ...created } : { ...route, ...created });
+    if (keys.has(`${Kind.OPERATION_DEFINITION} ${name}`)) places.set(`${method} ${key}`, name);
+    if ('operation' in found) reads.set(key, found);
+    else creates.set(key, found);
   }
-  const [unread] = [...routes.values()].filter(({ list, record }) => !list && !record);
-  if (unread) throw wrong(`${unread.path} has a mutation only: add a query of the same path`);
-  return [...routes.values()];
+  const unread = [...creates].find(([key]) => !reads.has(key));
+  if (unread) {
+    throw wrong(`${unread[1].path} has a mutation only: add a query of the same path`);
+  }
+  return [...reads].map(([key, route]) => ({ ...route, create: creates.get(key)?.create }));
 }
 
 const nameOf = (definition: DefinitionNode) =>
@@ -122,11 +120,17 @@ function parseFile(file: string, wrong: (what: string) => Error): DocumentNode {
 
 const withoutStop = (sentence: string) => sentence.replace(/\.$/, '');
 
-function readRoute(
+interface Posted {
+  readonly path: string;
+  readonly create: Create;
+}
+
+/** A query makes a route; a mutation is what answers POST at a path. */
+function readOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
   fail: (what: string) => Error,
-): Route {
+): Route | Posted {
   const [operation] = document.definitions.filter(
     (definition) => definition.kind === Kind.OPERATION_DEFINITION,
   );
@@ -166,30 +170,31 @@ function readRoute(
     );
   }
   const title = name ?? (operation.name?.value ?? '').replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
-  const texts = { path, name: title, description };
-  const route: Route =
-    kind === 'created'
-      ? { ...texts, create: stored }
-      : kind === 'record'
-        ? { ...texts, record: stored }
-        : { ...texts, list: stored, ...(envelope && { envelope }), ...(headers && { headers }) };
   try {
-    if (route.list) readEnvelope(schema, stored, route);
-    else if (envelope || headers) throw new Error('only a list has an envelope and headers');
-    if (route.create) {
+    if (kind !== 'page' && (envelope || headers)) {
+      throw new Error('only a list has an envelope and headers');
+    }
+    if (kind === 'created') {
       findField(schema, stored, 'created', 'record');
       for (const name of ['field', 'code', 'messages']) {
         findField(schema, stored, 'created', 'errors', name);
       }
-      findFields(schema, stored);
-    } else createRouteReader(schema, route, operation);
+      return { path, create: { document: stored, fields: findFields(schema, stored) } };
+    }
+    const read = { path, name: title, description, document: stored };
+    return createRoute(schema, read, kind === 'page' ? { template: envelope, headers } : undefined);
   } catch (error) {
     throw fail(`cannot be served: ${withoutStop(messageOf(error))}`);
   }
-  return route;
 }
 
-interface RouteArguments extends Omit<Partial<Route>, 'list' | 'record' | 'create'> {}
+interface RouteArguments {
+  readonly path?: string;
+  readonly name?: string;
+  readonly description?: string;
+  readonly envelope?: ConstValueNode;
+  readonly headers?: readonly string[];
+}
 
 function readDirective({ arguments: given = [] }: DirectiveNode, fail: (what: string) => Error) {
   const read = given.map(({ name: { value: name }, value }) => {

@@ -1,5 +1,18 @@
-// A REST path: data, read from a file of GraphQL operations.
-import type { ConstValueNode, DocumentNode } from 'graphql';
+// A REST path, and what its documents declare: found out once, when the service starts.
+import {
+  type DocumentNode,
+  type GraphQLSchema,
+  getOperationAST,
+  type OperationDefinitionNode,
+} from 'graphql';
+import type { WritableField } from './describe.ts';
+import { type Envelope, readEnvelope, type Written } from './envelope.ts';
+import {
+  createVariableReader,
+  type PageParameters,
+  type ReadVariables,
+  readPageParameters,
+} from './variables.ts';
 
 /** Result of a create document under the alias `created`; null only with an error. */
 export interface Created {
@@ -12,24 +25,48 @@ export interface Created {
   }[];
 }
 
-/** A REST path and its stored documents. Their variables are parameters of the query string or the path. */
-export interface Route {
+/** POST: variables are the fields of the body; `$validate_only` is set when a field is already invalid. */
+export interface Create {
+  readonly document: DocumentNode;
+  readonly fields: readonly WritableField[];
+}
+
+interface Read {
   /** With a trailing slash or without; the other one redirects. `:name` is a parameter. */
   readonly path: string;
   readonly name: string;
   readonly description: string;
-  /** Answers GET and HEAD with a page, which has the alias `page`. */
-  readonly list?: DocumentNode;
-  /** How a page is written, with fields of the page as names; undefined: an object of them in their order. */
-  readonly envelope?: ConstValueNode;
-  /** Headers with fields of the page as values, such as `X-Total-Count: count` or `Link: next previous`. */
-  readonly headers?: readonly string[];
-  /** Answers GET and HEAD with a record, which has the alias `record`. */
-  readonly record?: DocumentNode;
-  /** POST: variables are the fields of the body; `$validate_only` is set when a field is already invalid. */
-  readonly create?: DocumentNode;
+  /** Answers GET and HEAD with a list, which has the alias `page`, or with a record, which has the alias `record`. */
+  readonly document: DocumentNode;
 }
 
-export function allowOf({ create }: Route): string {
+/** Variables of its document are parameters of the query string or the path. */
+export interface Route extends Read {
+  readonly operation: OperationDefinitionNode;
+  /** Undefined: it answers with a record. */
+  readonly envelope: Envelope | undefined;
+  readonly pages: PageParameters;
+  readonly readVariables: ReadVariables;
+  /** Names in the query string: the variables without those of the path; the page in place of `last`. */
+  readonly parameters: ReadonlySet<string>;
+  readonly create?: Create | undefined;
+}
+
+/** @throws when the document does not fit the schema, or has a variable of an unsupported type */
+export function createRoute(schema: GraphQLSchema, read: Read, list?: Written): Route {
+  const { document, path } = read;
+  const operation = getOperationAST(document);
+  if (!operation) throw new Error('A stored document has one operation.');
+  const envelope = list && readEnvelope(schema, document, list);
+  const pages = readPageParameters(operation, list !== undefined);
+  const names = operation.variableDefinitions?.map(({ variable }) => variable.name.value);
+  const parameters = new Set(names);
+  if (pages.page !== undefined) parameters.add(pages.page).delete(pages.last);
+  for (const [, name = ''] of path.matchAll(/:(\w+)/g)) parameters.delete(name);
+  const readVariables = createVariableReader(schema, operation, pages);
+  return { ...read, operation, envelope, pages, readVariables, parameters };
+}
+
+export function allowOf({ create }: Pick<Route, 'create'>): string {
   return create ? 'GET, POST, HEAD, OPTIONS' : 'GET, HEAD, OPTIONS';
 }

@@ -26,7 +26,6 @@ import {
   RestError,
   severalFields,
 } from './errors.ts';
-import type { Route } from './routes.ts';
 
 type Variables = Record<string, unknown>;
 
@@ -55,17 +54,39 @@ export function rangeOf(input: FoundInput['input'] | undefined): Range | undefin
   return input?.extensions['range'] as Range | undefined;
 }
 
-/** @param others variables that the caller reads */
+/** The variables that say which page: names of parameters by the arguments of GraphQL, such as `pageSize: $per_page`. */
+export interface PageParameters {
+  /** The number of the page: of a list, or of a list in a record; undefined: pages have no number. */
+  readonly page: string | undefined;
+  readonly last: string;
+  readonly pageSize: string;
+  readonly offset: string | undefined;
+}
+
+export function readPageParameters(operation: ASTNode, isList: boolean): PageParameters {
+  const found: Partial<Record<'last' | 'offset' | 'page' | 'pageSize', string>> = {};
+  visit(operation, {
+    Argument: ({ name: { value: name }, value }) => {
+      if (value.kind !== Kind.VARIABLE || !/^(?:page|last|pageSize|offset)$/.test(name)) return;
+      found[name as keyof typeof found] ??= value.name.value;
+    },
+  });
+  const { page = 'page', last, pageSize = 'limit', offset } = found;
+  const isNumbered = isList ? offset === undefined : last !== undefined;
+  return { page: isNumbered ? page : undefined, last: last ?? 'last', pageSize, offset };
+}
+
+/** An invalid page is a 404, and `last` is not a number. */
 export function createVariableReader(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
-  others: readonly string[],
+  { page, last }: PageParameters,
 ): ReadVariables {
   const { variableDefinitions = [] } = operation;
   const inputs = findInputs(schema, operation);
   const variables = variableDefinitions.flatMap(({ variable, type, defaultValue }): Variable[] => {
     const name = variable.name.value;
-    if (others.includes(name)) return [];
+    if (page !== undefined && (name === page || name === last)) return [];
     const whole = typeFromAST(schema, type as never) as GraphQLInputType | undefined;
     const nullable = getNullableType(whole);
     const isList = isListType(nullable);
@@ -98,50 +119,10 @@ export function createVariableReader(
         values[name] = isList ? read : read[0];
       } else if (isRequired) throw invalidParameter(name, 'This field is required.');
     }
-    return values;
-  };
-}
-
-/** The variables that say which page: names of parameters by the arguments of GraphQL, such as `pageSize: $per_page`. */
-export interface PageParameters {
-  readonly page?: string;
-  readonly last?: string;
-  readonly pageSize?: string;
-  readonly offset?: string;
-}
-
-export function pageParametersOf(operation: ASTNode): PageParameters {
-  const found: Record<string, string> = {};
-  visit(operation, {
-    Argument: ({ name: { value: name }, value }) => {
-      if (value.kind !== Kind.VARIABLE || !/^(?:page|last|pageSize|offset)$/.test(name)) return;
-      found[name] ??= value.name.value;
-    },
-  });
-  return found;
-}
-
-/** The parameter with the number of the page: that of a list, or of a list in a record; undefined: pages have none. */
-export function pageParameterOf({ list }: Route, operation: ASTNode): string | undefined {
-  const { page = 'page', last, offset } = pageParametersOf(operation);
-  return (list ? offset === undefined : last !== undefined) ? page : undefined;
-}
-
-/** The reader of a route. It reads the page too: an invalid one is a 404, and `last` is not a number. */
-export function createRouteReader(
-  schema: GraphQLSchema,
-  route: Route,
-  operation: OperationDefinitionNode,
-): ReadVariables {
-  const name = pageParameterOf(route, operation);
-  if (name === undefined) return createVariableReader(schema, operation, []);
-  const { last = 'last' } = pageParametersOf(operation);
-  const readOthers = createVariableReader(schema, operation, [name, last]);
-  return (parameters, path) => {
-    const variables = readOthers(parameters, path);
-    const page = parsePageNumber(readParameter(parameters, name));
-    if (page === undefined) throw invalidPage();
-    return Object.assign(variables, page === 'last' ? { [last]: true } : { [name]: page });
+    if (page === undefined) return values;
+    const number = parsePageNumber(readParameter(query, page));
+    if (number === undefined) throw invalidPage();
+    return Object.assign(values, number === 'last' ? { [last]: true } : { [page]: number });
   };
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { ConfigError, readConfig } from '../../src/config/config.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
-import { openForTest, useGateway } from '../support/gateway.ts';
+import { openBeside, openForTest, useGateway } from '../support/gateway.ts';
 import { accept, elementsOf, hrefsOf, textsOf } from '../support/http/html.ts';
 import { sendRaw, statusesIn } from '../support/http/raw-http.ts';
 
@@ -290,7 +290,7 @@ test('the first row of pictures is loaded first, and the page is small', async (
 });
 
 test('the rate limit holds for pages too', async () => {
-  const limited = await openForTest('PostgreSQL', rows.slice(0, 3), { RATE_LIMIT: '1/day' });
+  const limited = await openBeside(gateway, { RATE_LIMIT: '1/day' });
   await get('/outfits/', 200, limited);
   await get('/outfits/', 429, limited);
 });

@@ -5,14 +5,14 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { examples } from '../../src/pages/graphiql/examples.ts';
-import { openForTest, useGateway } from '../support/gateway.ts';
+import { openBeside, useGateway } from '../support/gateway.ts';
 import { accept, elementsOf } from '../support/http/html.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 const sdlPath = '/graphql/schema.graphql';
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
-const open = (environment: Record<string, string>) => openForTest('PostgreSQL', [], environment);
+const open = (environment: Record<string, string>) => openBeside(gateway, environment);
 
 const ask = async (headers: Record<string, string>, payload: object, on = gateway) =>
   on.app.inject({ method: 'POST', url: '/graphql', headers, payload });

@@ -1,57 +1,66 @@
 // The pages for people: the first one, the listing, and errors.
 import type { Locator, Page } from 'playwright-core';
 import { describe, expect, inject, test } from 'vitest';
-import {
-  findBarriers,
-  findOverhang,
-  lookNames,
-  openPage,
-  updateImage,
-} from '../support/browser/browser.ts';
+import { findBarriers, findOverhang, openPage, updateImage } from '../support/browser/browser.ts';
 
 const list = '/api/outfits/';
 const heading = (page: Page) => page.getByRole('heading', { level: 1 });
 
-describe.each(lookNames)('%s', (look) => {
-  test.each([
-    [200, '/'],
-    [200, list],
-    [200, `${list}?ordering=-like_count&page=3`],
-    [200, '/outfits/'],
-    [200, '/outfits/?search=coat&video=true&created_from=2020-01-01'],
-    [200, '/outfits/5'],
-    [200, '/outfits/?user=3'],
-    [200, '/api/outfits/5/'],
-    [200, '/api/docs'],
-    [400, '/outfits/?search=ab&likes_from=many'],
-    [404, '/outfits/?page=999999'],
-    [404, '/nothing'],
-    [404, `${list}?page=999999`],
-    [400, `${list}?ordering=nope`],
-    [404, '/api/nothing/'],
-  ])('the page with status %i at %s has no barriers, and fits the screen', async (status, path) => {
-    const page = await openPage(path, { look, status });
-    expect(await heading(page).count()).toBe(1);
-    expect(await findBarriers(page)).toEqual([]);
-    expect(await findOverhang(page)).toBeLessThanOrEqual(0);
-    if (path === '/outfits/') await updateImage(page, 'gallery', look);
-    // A small phone, or a laptop at 400 %. An emulated phone would make its window as wide as what overflows.
-    if (look === 'phone') return;
-    await page.setViewportSize({ width: 320, height: 640 });
-    expect(await findOverhang(page)).toBeLessThanOrEqual(0);
-  });
+test.each([
+  [200, '/'],
+  [200, list],
+  [200, `${list}?ordering=-like_count&page=3`],
+  [200, '/outfits/'],
+  [200, '/outfits/?search=coat&video=true&created_from=2020-01-01'],
+  [200, '/outfits/5'],
+  [200, '/outfits/?user=3'],
+  [200, '/api/outfits/5/'],
+  [200, '/api/docs'],
+  [400, '/outfits/?search=ab&likes_from=many'],
+  [404, '/outfits/?page=999999'],
+  [404, '/nothing'],
+  [404, `${list}?page=999999`],
+  [400, `${list}?ordering=nope`],
+  [404, '/api/nothing/'],
+])('the page with status %i at %s has no barriers, and fits the screen', async (status, path) => {
+  const page = await openPage(path, { status });
+  expect(await heading(page).count()).toBe(1);
+  expect(await findBarriers(page)).toEqual([]);
+  expect(await findOverhang(page)).toBeLessThanOrEqual(0);
+  if (path === '/outfits/') await updateImage(page, 'gallery');
+  // A small phone, or a laptop at 400 %. An emulated phone would make its window as wide as what overflows.
+  await page.setViewportSize({ width: 320, height: 640 });
+  expect(await findOverhang(page)).toBeLessThanOrEqual(0);
+});
 
-  test('all pictures of the listing are there to see', async () => {
-    const page = await openPage('/outfits/', { look });
-    const images = page.getByRole('article').locator('.picture img');
-    for (const image of await images.all()) await image.scrollIntoViewIfNeeded();
-    const widths = () =>
-      page.evaluate<number[]>(
-        `Array.from(document.querySelectorAll('article .picture img'), (image) => image.naturalWidth)`,
-      );
-    await expect.poll(widths).not.toContain(0);
-    expect(await widths()).toHaveLength(20);
-  });
+// Of all styles; what is not a colour is the same in the light.
+test.each([
+  [200, '/'],
+  [200, list],
+  [200, '/outfits/5'],
+  [200, '/api/docs'],
+  [400, '/outfits/?search=ab&likes_from=many'],
+])('the page with status %i at %s can be read in the dark', async (status, path) => {
+  const page = await openPage(path, { look: 'dark', status });
+  expect(await findBarriers(page, ['color-contrast'])).toEqual([]);
+});
+
+test.each(['/outfits/', '/outfits/5', list])('%s has no barriers on a phone', async (path) => {
+  const page = await openPage(path, { look: 'phone' });
+  expect(await findBarriers(page)).toEqual([]);
+  expect(await findOverhang(page)).toBeLessThanOrEqual(0);
+});
+
+test('all pictures of the listing are there to see', async () => {
+  const page = await openPage('/outfits/');
+  const images = page.getByRole('article').locator('.picture img');
+  for (const image of await images.all()) await image.scrollIntoViewIfNeeded();
+  const widths = () =>
+    page.evaluate<number[]>(
+      `Array.from(document.querySelectorAll('article .picture img'), (image) => image.naturalWidth)`,
+    );
+  await expect.poll(widths).not.toContain(0);
+  expect(await widths()).toHaveLength(20);
 });
 
 describe('without JavaScript', () => {

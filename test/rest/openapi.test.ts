@@ -1,9 +1,11 @@
 // /api/openapi.json: valid, with an example of a body that is taken, for any settings and paths.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { parse } from 'graphql';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
+import { makeFolder } from '../support/cli/folder.ts';
+import { openBeside, type TestGateway, useGateway } from '../support/gateway.ts';
 import { createChecker, type Json } from '../support/http/openapi-answers.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { startLegacyService } from '../support/legacy/legacy-service.ts';
@@ -18,11 +20,8 @@ const documentOf = async (gateway: TestGateway, headers = {}): Promise<Json> => 
   return response.json();
 };
 
-/** A gateway for one test. */
-const open = (environment: Record<string, string>, options = {}) =>
-  openForTest('PostgreSQL', rows, environment, options);
-
 const gateway = useGateway('PostgreSQL', rows, { AUTH_JWT_SECRET: secret });
+const open = (environment: Record<string, string>) => openBeside(gateway, environment);
 let document: Json;
 let signedIn: Record<string, string>;
 beforeAll(async () => {
@@ -88,12 +87,6 @@ test('the document on PostgreSQL has an example of a body that is taken, in both
   }
 });
 
-test('counts as a request of its sender', async () => {
-  const { get } = await open({ RATE_LIMIT: '1/day' });
-  expect((await get('/api/openapi.json')).statusCode).toBe(200);
-  expect((await get('/api/openapi.json')).statusCode).toBe(429);
-});
-
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const unknown = `Bearer ${part({ alg: 'RS256', kid: 'a' })}.${part({ sub: '1' })}.AA`;
 
@@ -129,15 +122,19 @@ test.each([
   ['private', [{}, { bearer: [] }]],
   ['public', []],
 ])('with LIKERS=%s, a path with likers takes the credentials %j', async (LIKERS, security) => {
-  const likers = 'query ($id: Int!) { record: outfit(databaseId: $id) { likers { totalCount } } }';
-  const route = { path: '/api/fans/:id/', name: 'Fans', description: '', record: parse(likers) };
-  const gateway = await open({ LIKERS, AUTH_JWT_SECRET: secret }, { routes: [route] });
-  const { paths } = await documentOf(gateway);
+  const REST_DOCUMENTS = join(makeFolder(onTestFinished), 'fans.graphql');
+  writeFileSync(
+    REST_DOCUMENTS,
+    'query Fans($id: Int!) @route(path: "/api/fans/:id/") { record: outfit(databaseId: $id) { likers { totalCount } } }',
+  );
+  const { paths } = await documentOf(
+    await open({ LIKERS, AUTH_JWT_SECRET: secret, REST_DOCUMENTS }),
+  );
   expect(paths?.['/api/fans/{id}/']?.['get']?.['security']).toEqual(security);
 });
 
 test('is a file like others: 304, HEAD, and no other method', async () => {
-  const { app, get } = await open({});
+  const { app, get } = gateway;
   const here = await get('/api/openapi.json', { host: 'one.test' });
   expect(here.headers).toMatchObject({
     'content-type': 'application/json',
@@ -157,6 +154,8 @@ test('is a file like others: 304, HEAD, and no other method', async () => {
   }
   expect((await get(url, { host: 'a b' })).statusCode).toBe(400);
   expect((await get(url, { authorization: 'Bearer nobody' })).statusCode).toBe(401);
+  const limited = await open({ RATE_LIMIT: '1/day' });
+  for (const status of [200, 429]) expect((await limited.get(url)).statusCode).toBe(status);
 });
 
 test.each([

@@ -1,13 +1,15 @@
-// REST_DOCUMENTS: a file of GraphQL operations becomes REST paths at start, or stops it with a sentence.
+// REST_DOCUMENTS: a file of GraphQL operations, with variables of every type, becomes REST paths at start, or stops it
+// with a sentence.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { schema } from '../../src/graphql/schema.ts';
+import { schema as ownSchema } from '../../src/graphql/schema.ts';
 import { readRoutes } from '../../src/rest/read-routes.ts';
 import { makeFolder } from '../support/cli/folder.ts';
-import { useGateway } from '../support/gateway.ts';
+import { keepLog, openBeside, useGateway } from '../support/gateway.ts';
+import { extend } from '../support/graphql/schema-extension.ts';
 import { createChecker } from '../support/http/openapi-answers.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -16,7 +18,7 @@ const folder = makeFolder(afterAll);
 const file = join(folder, 'rest.graphql');
 const read = (content: string | Buffer) => {
   writeFileSync(file, content);
-  return readRoutes(schema, file);
+  return readRoutes(ownSchema, file);
 };
 
 const user = 'record: user(databaseId: $id) { username }';
@@ -87,7 +89,7 @@ test.each<[sentence: RegExp, content: string | Buffer]>([
 });
 
 test('the start is stopped by a file that does not exist', () => {
-  expect(() => readRoutes(schema, join(folder, 'none'))).toThrow(/it cannot be read \(ENOENT/);
+  expect(() => readRoutes(ownSchema, join(folder, 'none'))).toThrow(/it cannot be read \(ENOENT/);
 });
 
 const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) => ({
@@ -97,9 +99,25 @@ const rows = [...generateOutfits({ outfits: 45, users: 6 })].map((row, index) =>
 const newest = rows.toSorted((a, b) => Number(b.created - a.created) || b.id - a.id);
 const owner = rows[0]?.userId ?? 0;
 const own = newest.filter(({ userId }) => userId === owner);
+const ownIds = own.map(({ id }) => id).sort((a, b) => a - b);
 
-/** Ten paths of another API. */
-const tenRoutes = `
+const schema = extend(
+  `extend type Query {
+     told(
+       "How often." number: Int, part: Float, flag: Boolean, words: [String!], numbers: [Int!], id: ID, moment: DateTime,
+       ordering: OutfitOrdering, orderings: [OutfitOrdering!]
+     ): Told!
+   }
+   type Told { count: Int! results: [String!]! lists: [[String!]]! }`,
+  {
+    'Query.told': (_root, args) => ({ count: 1, results: [JSON.stringify(args)] }),
+    'Told.count': (told) => (told as { count: number }).count,
+    'Told.lists': () => [['a'], null],
+  },
+);
+
+/** Paths of another API. */
+const routes = `
 query Looks($p: Int, $last: Boolean, $size: Int, $sort: OutfitOrdering)
 @route(path: "/v2/looks/", name: "Looks", envelope: { meta: { total: total, pages: pages, self: "looks", version: 2, extra: null }, links: [prev, next], data: items }) {
   page: outfits(page: $p, last: $last, pageSize: $size, ordering: $sort) {
@@ -128,15 +146,31 @@ query Popular($min: Int) @route(path: "/api/outfits/popular/", envelope: { resul
 }
 query Total @route(path: "/api/total/") { record: outfits { total: count } }
 query Me @route(path: "/api/me/") { record: viewer { user { id: databaseId } } }
+query Newest($username: String!, $page: Int, $ordering: OutfitOrdering) @route(path: "/people/:username/newest/") {
+  record: user(username: $username) { id: databaseId outfits(page: $page, ordering: $ordering) { count results { id: databaseId } } }
+}
+query Told($number: Int, $part: Float, $flag: Boolean, $word: [String!], $numbers: [Int!], $id: ID, $moment: DateTime,
+  $ordering: OutfitOrdering, $orderings: [OutfitOrdering!])
+@route(path: "/api/told/") {
+  page: told(number: $number, part: $part, flag: $flag, words: $word, numbers: $numbers, id: $id, moment: $moment,
+    ordering: $ordering, orderings: $orderings) { count results }
+}
+query First($size: Int! = 3, $ordering: OutfitOrdering, $after: String! = "-") @route(path: "/api/first/") {
+  page: told(number: $size, ordering: $ordering, words: [$after]) { results }
+}
+query Needed($number: Int!) @route(path: "/api/needed/") { page: told(number: $number) { results: lists } }
+query Titles($page: Int, $flag: Boolean = true) @route(path: "/api/titles/") {
+  page: outfits(page: $page) {
+    results { id: databaseId ... on Outfit { title @include(if: $flag) } ... on Node { key: id } __typename video }
+  }
+}
 fragment Look on Outfit { key: databaseId heading: title by: user { handle: username } }
 fragment OutfitRecord on Outfit { id: databaseId heading: title }
 `;
-writeFileSync(join(folder, 'ten.graphql'), tenRoutes);
+writeFileSync(join(folder, 'another.graphql'), routes);
 
-const gateway = useGateway('PostgreSQL', rows, {
-  REST_DOCUMENTS: join(folder, 'ten.graphql'),
-  AUTH_JWT_SECRET: secret,
-});
+const settings = { REST_DOCUMENTS: join(folder, 'another.graphql'), AUTH_JWT_SECRET: secret };
+const gateway = useGateway('PostgreSQL', rows, settings, { schema });
 const looks = newest.map(({ id, title, user }) => ({
   key: id,
   heading: title,
@@ -206,6 +240,32 @@ test.each<
         .map((likes) => ({ likes })),
     },
   ],
+  [
+    `/people/${rows[0]?.user.username}/newest/?ordering=id&username=nobody`,
+    200,
+    {
+      id: owner,
+      outfits: { count: own.length, results: ownIds.map((id) => ({ id })) },
+    },
+  ],
+  [
+    `/people/${rows[0]?.user.username}/newest/?page=0`,
+    400,
+    { detail: 'page must be 1 or more, but it is 0.' },
+  ],
+  [
+    `/people/${rows[0]?.user.username}/newest/?page=99`,
+    404,
+    { detail: expect.stringContaining('99') },
+  ],
+  ['/api/first/', 200, { results: ['{"number":3,"words":["-"]}'] }],
+  [
+    '/api/first/?size=9&after=b&ordering=id',
+    200,
+    { results: ['{"number":9,"words":["b"],"ordering":"id"}'] },
+  ],
+  ['/api/needed/', 400, { number: ['This field is required.'] }],
+  ['/api/needed/?number=1', 200, { results: [['a'], null] }],
   ['/api/total/', 200, { total: 45 }],
   ['/api/me/', 404, { detail: 'Not found.' }],
   [
@@ -219,7 +279,7 @@ test.each<
     },
   ],
 ])(
-  'GET %s of a file with ten paths of another API is answered',
+  'GET %s of a file with the paths of another API is answered',
   async (target, status, body, headers = {}) => {
     const response = await gateway.get(target);
     expect(response.json()).toEqual(body);
@@ -235,6 +295,55 @@ test.each<
     ]);
   },
 );
+
+test.each([
+  ['number=7', { number: 7 }],
+  ['number=+7', { number: 7 }],
+  ['number=%20-7%20', { number: -7 }],
+  ['number=1&number=2', { number: 2 }],
+  ['number=', {}],
+  ['part=1.5', { part: 1.5 }],
+  ['part=2', { part: 2 }],
+  ['flag=true', { flag: true }],
+  ['flag=0', { flag: false }],
+  ['flag=no', { flag: false }],
+  ['word=a', { words: ['a'] }],
+  ['word=a&word=b+c&word=', { words: ['a', 'b c'] }],
+  ['numbers=3&numbers=-1', { numbers: [3, -1] }],
+  ['id=7', { id: '7' }],
+  ['id=x%2Fy', { id: 'x/y' }],
+  ['ordering=-like_count', { ordering: '-like_count' }],
+  ['orderings=id&orderings=-id', { orderings: ['id', '-id'] }],
+  ['unknown=1', {}],
+])('%s is read by the type of its variable', async (query, expected) => {
+  const { results } = (await gateway.get(`/api/told/?${query}`)).json();
+  expect(JSON.parse(results[0])).toEqual(expected);
+});
+
+test.each([
+  ['number=x', { number: ['A valid integer is required.'] }],
+  ['number=1.5', { number: ['A valid integer is required.'] }],
+  ['number=2147483648', { number: ['A valid integer is required.'] }],
+  [`number=${'9'.repeat(400)}`, { number: ['A valid integer is required.'] }],
+  ['part=x', { part: ['A valid number is required.'] }],
+  [`part=${'9'.repeat(400)}`, { part: ['A valid number is required.'] }],
+  ['flag=maybe', { flag: ['Must be a valid boolean.'] }],
+  ['word=a&word=%00', { word: ['Null characters are not allowed.'] }],
+  ['numbers=1&numbers=x', { numbers: ['A valid integer is required.'] }],
+  ['id=%00', { id: ['Null characters are not allowed.'] }],
+  ['moment=today', { moment: [expect.stringContaining('RFC 3339')] }],
+  ['ordering=x', { ordering: [expect.stringMatching(/^Select a valid choice. x is not one/)] }],
+  ['orderings=id&orderings=x', { orderings: [expect.stringMatching(/^Select a valid choice/)] }],
+])('%s is a 400 that names the parameter', async (query, expected) => {
+  const response = await gateway.get(`/api/told/?${query}`);
+  expect([response.statusCode, response.json()]).toEqual([400, expected]);
+});
+
+test('the path without its slash redirects with its parameters encoded', async () => {
+  const response = await gateway.get('/people/a%2Fb%20c?x=1');
+  expect(response.statusCode).toBe(301);
+  expect(response.headers['location']).toBe('/people/a%2Fb%20c/?x=1');
+});
 
 test('POST to a path of a file creates by the names of the file, also at the built-in path', async () => {
   const headers = await signIn(owner);
@@ -260,21 +369,56 @@ test('POST to a path of a file creates by the names of the file, also at the bui
 test('the OpenAPI document has the paths of a file, and their answers do not contradict it', async () => {
   const document = (await gateway.get('/api/openapi.json')).json();
   expect(await new Validator().validate(document)).toEqual({ valid: true });
-  expect(Object.keys(document.paths)).toHaveLength(11);
+  expect(Object.keys(document.paths)).toHaveLength(16);
   const check = createChecker(document);
-  for (const [path, target] of [
-    ['/v2/looks/', '/v2/looks/?size=2&p=2'],
-    ['/v2/looks/', '/v2/looks/?p=99'],
-    ['/api/bare/', '/api/bare/?per_page=2'],
-    ['/api/skipped/', '/api/skipped/?skip=50'],
-    ['/api/users/{id}/outfits/', '/api/users/999/outfits/'],
-    ['/api/outfits/popular/', '/api/outfits/popular/'],
+  const outfit = `/api/outfits/${rows[0]?.id}`;
+  for (const [path, target, status] of [
+    ['/v2/looks/', '/v2/looks/?size=2&p=2', 200],
+    ['/v2/looks/', '/v2/looks/?p=99', 404],
+    ['/api/bare/', '/api/bare/?per_page=2', 200],
+    ['/api/skipped/', '/api/skipped/?skip=50', 200],
+    ['/api/users/{id}/outfits/', '/api/users/999/outfits/', 200],
+    ['/api/outfits/popular/', '/api/outfits/popular/', 200],
+    ['/api/needed/', '/api/needed/?number=1', 200],
+    ['/api/needed/', '/api/needed/', 400],
+    ['/api/titles/', '/api/titles/', 200],
+    ['/api/titles/', '/api/titles/?flag=0', 200],
+    ['/api/outfits/{id}/', `${outfit}/`, 200],
+    ['/api/outfits/{id}/', `/api/outfits/${'0'.repeat(200)}/`, 404],
+    ['/api/outfits/{id}', outfit, 301],
+    ['/api/outfits/{id}', `/api/outfits/${'0'.repeat(200)}`, 404],
   ] as const) {
-    check('GET', path, await gateway.get(target));
+    const response = await gateway.get(target);
+    expect([target, response.statusCode]).toEqual([target, status]);
+    check('GET', path, response);
   }
   expect(document.paths['/api/bare/'].get.responses[200].headers).toHaveProperty('X-Total-Pages');
-  expect(document.paths['/api/skipped/'].get.parameters.slice(0, 2)).toMatchObject([
-    { name: 'skip' },
-    { name: 'take' },
+  const { operationId, parameters } = document.paths['/api/told/'].get;
+  expect(operationId).toBe('told');
+  expect(parameters).toMatchObject([
+    { name: 'number', in: 'query', required: false, description: 'How often.' },
+    { name: 'part', schema: { type: 'number' } },
+    { name: 'flag', schema: { type: 'boolean' } },
+    { name: 'word', schema: { type: 'array', items: { type: 'string' } } },
+    { name: 'numbers', schema: { type: 'array', items: { type: 'integer' } } },
+    { name: 'id', schema: { type: 'string' } },
+    { name: 'moment', schema: { $ref: '#/components/schemas/DateTime' } },
+    { name: 'ordering', schema: { type: 'string' } },
+    { name: 'orderings', schema: { type: 'array', items: { type: 'string' } } },
+    { name: 'If-None-Match', in: 'header' },
   ]);
+  const parametersOf = (path: string) => document.paths[path].get.parameters;
+  expect(parametersOf('/api/skipped/')).toMatchObject([{ name: 'skip' }, { name: 'take' }, {}]);
+  expect(parametersOf('/api/needed/')[0]).toMatchObject({ in: 'query', required: true });
+  expect(parametersOf('/api/first/')[0].schema).toMatchObject({ type: 'integer', default: 3 });
+  expect(parametersOf('/v2/looks/{key}')[0]).toMatchObject({ in: 'path', required: true });
+});
+
+test('the log names the paths whose operation is interpreted', async () => {
+  const { logger, lines } = keepLog('info');
+  await openBeside(gateway, settings, { schema, logger });
+  const told = lines().filter(({ msg }) => / is interpreted, not compiled: /.test(msg));
+  const named = told.map(({ msg }) => msg.split(' ', 1)[0]);
+  expect(named).toContain('/api/first/');
+  expect(named).not.toContain('/api/needed/');
 });

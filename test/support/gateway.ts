@@ -109,26 +109,31 @@ export async function openGateway(
   if (rows.length > 0) await saveOutfits(database.pool, rows);
   await raiseSequences(database.pool);
   const app = await buildApp(config, database, options);
-  const post = async (query: string, variables = {}, headers: Record<string, string> = {}) => {
+  return gatewayOf(app, database, config, async () => {
+    await app.close();
+    await database.close();
+    await testDatabase.remove();
+  });
+}
+
+function gatewayOf(
+  app: FastifyInstance,
+  database: Database,
+  config: Config,
+  close: TestGateway['close'],
+): TestGateway {
+  const post: TestGateway['post'] = async (query, variables = {}, headers = {}) => {
     const payload = { query, variables };
     return (await app.inject({ method: 'POST', url: '/graphql', headers, payload })).json();
   };
   return {
-    app,
-    database,
-    config,
+    ...{ app, database, config, post, close },
     get: (url, headers = {}) =>
       app.inject({ method: 'GET', url, headers: { host: 'shop.test', ...headers } }),
-    post,
     async query(document, variables) {
       const { data, errors } = await post(print(document), variables as object);
       if (errors) throw new Error(JSON.stringify(errors));
-      return data;
-    },
-    async close() {
-      await app.close();
-      await database.close();
-      await testDatabase.remove();
+      return data as never;
     },
   };
 }
@@ -157,6 +162,17 @@ export async function buildForTest(...given: Parameters<typeof buildApp>) {
   const app = await buildApp(...given);
   onTestFinished(() => app.close());
   return app;
+}
+
+/** A gateway with other settings on the database of an open one, for the running test. */
+export async function openBeside(
+  { database }: Pick<TestGateway, 'database'>,
+  environment: Record<string, string>,
+  options: AppOptions = {},
+): Promise<TestGateway> {
+  const config = readConfig(environment);
+  const app = await buildForTest(config, database, options);
+  return gatewayOf(app, database, config, async () => {});
 }
 
 /** The same, with metrics that have counted nothing yet and a log whose lines are kept. */

@@ -52,7 +52,7 @@ interface Credentials {
 interface LegacyOptions {
   readonly config: DeprecationConfig & CorsConfig & Pick<Config, LegacyKey | 'writes'>;
   /** The REST paths of this gateway. */
-  readonly routes: readonly { readonly path: string; readonly list?: unknown }[];
+  readonly routes: readonly { readonly path: string; readonly envelope: unknown }[];
   readonly credentials: Credentials;
   /** Where records are saved that were written in the old service; undefined once this gateway takes the writes. */
   readonly records: RecordStore | undefined;
@@ -142,7 +142,7 @@ export class Legacy {
     this.#config = config;
     this.#credentials = options.credentials;
     const { routes } = options;
-    this.#ownPaths = routes.filter(({ list }) => list).map(({ path }) => path);
+    this.#ownPaths = routes.filter(({ envelope }) => envelope).map(({ path }) => path);
     this.#patterns = config.legacyPaths.filter(isPathPattern);
     this.#restPaths = new Set(routes.flatMap(({ path }) => [path, path.replace(/\/$/, '')]));
     const { kind } = config.legacyMode;

@@ -7,8 +7,7 @@ import type { Checker } from './checker.ts';
 /** A REST path of this service, and the document that answers it. */
 export interface ComparedRoute {
   readonly path: string;
-  readonly list?: DocumentNode;
-  readonly record?: DocumentNode;
+  readonly document: DocumentNode;
 }
 
 const listing = '/api/outfits/';
@@ -30,13 +29,13 @@ export async function checkRoutes(
   const samples = [...new Set([0, records.length >> 1, records.length - 1])]
     .map((index) => records[index])
     .filter((record) => record !== undefined);
-  for (const { path, list, record } of routes) {
+  for (const { path, document } of routes) {
     const hasParameters = path.includes(':');
     const known = (hasParameters ? samples : samples.slice(0, 1)).map((one) => fill(path, one));
     const [first] = known;
     if (first === undefined) continue;
     const unknown = hasParameters ? [path.replace(/:\w+/g, unknownId)] : [];
-    const parameters = parametersOf(list ?? record, path, samples).map((one) => `${first}?${one}`);
+    const parameters = parametersOf(document, path, samples).map((one) => `${first}?${one}`);
     // The listing itself is walked.
     const targets = [...known, ...unknown, ...parameters].filter((target) => target !== listing);
     // A path that the source does not have is one that no app asks for.
@@ -72,11 +71,11 @@ function fill(path: string, record: unknown): string | undefined {
 
 /** Query parameters of a document, such as `user=5`, with a value of the first record. */
 function parametersOf(
-  document: DocumentNode | undefined,
+  document: DocumentNode,
   path: string,
   [record]: readonly unknown[],
 ): string[] {
-  const definitions = (document && getOperationAST(document)?.variableDefinitions) ?? [];
+  const definitions = getOperationAST(document)?.variableDefinitions ?? [];
   return definitions.flatMap(
     ({
       variable: {

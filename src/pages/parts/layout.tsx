@@ -125,7 +125,7 @@ export function linksOf(
   routes: readonly Route[],
   { graphiql, legacyMode }: PagesConfig,
 ): readonly Link[] {
-  const lists = routes.filter(({ list, path }) => list && !path.includes(':'));
+  const lists = routes.filter(({ envelope, path }) => envelope && !path.includes(':'));
   const links = [
     { title: 'Outfits', path: '/outfits/' },
     ...lists.map(({ name, path }, index) => ({ title: index === 0 ? 'REST' : name, path })),

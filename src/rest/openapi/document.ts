@@ -17,11 +17,11 @@ import type { Config } from '../../config/config.ts';
 import { version } from '../../config/package.ts';
 import { invalidKey } from '../../errors.ts';
 import type { DeprecationConfig } from '../../http/headers.ts';
-import { findFields, mediaTypes } from '../create.ts';
+import { mediaTypes } from '../create.ts';
 import { findInputs } from '../describe.ts';
-import { knownParametersOf, readEnvelope } from '../documents.ts';
-import { allowOf, type Route } from '../routes.ts';
-import { fillPath, maxPage, pageParameterOf, pageParametersOf, rangeOf } from '../variables.ts';
+import type { Envelope } from '../envelope.ts';
+import { allowOf, type Create, type Route } from '../routes.ts';
+import { fillPath, maxPage, rangeOf } from '../variables.ts';
 import { components, describeResponses, errorSchemas, errorTable } from './responses.ts';
 import { describedBy, type JsonSchema, Schemas } from './schemas.ts';
 
@@ -30,6 +30,15 @@ export interface DocumentOptions {
   readonly routes: readonly Route[];
   readonly config: DeprecationConfig &
     Pick<Config, 'authCookies' | 'authUserClaim' | 'authWebhookUrl' | 'likers' | 'privateOutfits'>;
+}
+
+/** @see https://spec.openapis.org/oas/v3.1.1#parameter-object */
+export interface Parameter {
+  readonly name: string;
+  readonly in?: string;
+  readonly description?: string;
+  readonly required?: boolean;
+  readonly schema: JsonSchema;
 }
 
 interface Parts extends DocumentOptions {
@@ -102,13 +111,12 @@ function describeSecurity({
 }
 
 function describeRead(parts: Parts, route: Route): JsonSchema {
-  const { config, schema, schemas } = parts;
-  const document = route.list ?? route.record;
-  if (!document) throw new Error(`The path ${route.path} has neither a list nor a record.`);
-  const body = route.list
-    ? schemas.refer(route.name.replaceAll(/\W/g, ''), describePage(parts, route, route.list))
+  const { config, schemas } = parts;
+  const { document, envelope } = route;
+  const body = envelope
+    ? schemas.refer(route.name.replaceAll(/\W/g, ''), describePage(parts, route, envelope))
     : schemas.ofField(schemas.findField(document, 'record'));
-  const headers = route.headers?.map((header) => header.split(':', 1)[0] ?? '');
+  const headers = envelope?.headers.map(({ name }) => name);
   const personal = config.likers === 'public' ? /\bviewer/ : /\b(?:viewer|likers|likedOutfits)/;
   const isForAll = config.privateOutfits === 'listed' && !personal.test(print(document));
   return {
@@ -122,7 +130,7 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
     // Reading needs a credential only for what a viewer alone sees.
     security: isForAll ? [] : [{}, ...parts.security],
     parameters: [
-      ...describeParameters(schema, route, document, schemas),
+      ...describeParameters(parts, route),
       {
         name: 'If-None-Match',
         in: 'header',
@@ -134,36 +142,28 @@ function describeRead(parts: Parts, route: Route): JsonSchema {
   };
 }
 
-function describePage({ config, schema, schemas }: Parts, route: Route, list: DocumentNode) {
-  const { path } = route;
-  const { offset, pageSize = 'limit' } = pageParametersOf(list);
-  const numbered = pageParameterOf(route, list);
+function describePage({ config, schemas }: Parts, { pages, path }: Route, envelope: Envelope) {
+  const { offset, page, pageSize } = pages;
   const base = config.publicUrl ?? 'https://shop.example.com';
-  return schemas.ofPage(readEnvelope(schema, list, route), (relation) => {
+  return schemas.ofPage(envelope, (relation) => {
     const isNext = relation === 'next';
     const query =
       offset === undefined
-        ? `${numbered}=${isNext ? 3 : 1}`
+        ? `${page}=${isNext ? 3 : 1}`
         : `${pageSize}=20${isNext ? `&${offset}=40` : ''}`;
     return `${base}${fillPath(path, { id: '112' })}?${query}`;
   });
 }
 
 /** The variables of a document as parameters, by their types. */
-function describeParameters(
-  schema: GraphQLSchema,
-  route: Route,
-  document: DocumentNode,
-  schemas: Schemas,
-): JsonSchema[] {
+function describeParameters({ schema, schemas }: Parts, route: Route): Parameter[] {
+  const { document, envelope, operation, pages, parameters: inQuery } = route;
   const inputs = new Map(findInputs(schema, document).map((found) => [found.name, found.input]));
-  const inQuery = knownParametersOf(route);
-  const page = route.list && pageParameterOf(route, document);
-  const { last = 'last' } = pageParametersOf(document);
-  const definitions = getOperationAST(document)?.variableDefinitions ?? [];
-  return definitions.flatMap(({ variable, type: node, defaultValue }): JsonSchema[] => {
+  const page = envelope && pages.page;
+  return (operation.variableDefinitions ?? []).flatMap((definition): Parameter[] => {
+    const { variable, type: node, defaultValue } = definition;
     const name = variable.name.value;
-    if (page !== undefined && name === last) return [];
+    if (page !== undefined && name === pages.last) return [];
     const description = inputs.get(name)?.description;
     if (name === page) {
       const text = describedBy(description, '`last` is the last page.');
@@ -196,9 +196,8 @@ function describeParameters(
   });
 }
 
-function describeCreate(parts: Parts, route: Route, document: DocumentNode): JsonSchema {
-  const { schema, schemas } = parts;
-  const fields = findFields(schema, document);
+function describeCreate(parts: Parts, route: Route, { document, fields }: Create): JsonSchema {
+  const { schemas } = parts;
   const record = schemas.ofField(schemas.findField(document, 'created', 'record'));
   const operation = describeOperation(parts, route, 'post', document, [
     schemas.findField(document, 'created').description,

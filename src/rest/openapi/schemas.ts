@@ -14,9 +14,22 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { findField, listFields, type SelectedField, type WritableField } from '../describe.ts';
-import { type Envelope, relationOf } from '../documents.ts';
+import { type Envelope, relationOf } from '../envelope.ts';
 
-export type JsonSchema = Readonly<Record<string, unknown>> & { readonly description?: string };
+/** As much of JSON Schema as is read here. @see https://spec.openapis.org/oas/v3.1.1 */
+export interface JsonSchema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly items?: JsonSchema;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly required?: readonly string[];
+  readonly examples?: readonly unknown[];
+  readonly [keyword: string]: unknown;
+}
 
 const scalars: Readonly<Record<string, JsonSchema>> = {
   Boolean: { type: 'boolean' },
@@ -161,8 +174,12 @@ function toObject(
   return { type: 'object', properties: Object.fromEntries(properties), required };
 }
 
+interface Described {
+  readonly description?: string;
+}
+
 /** Without a description, the key is absent. */
-export function describedBy(...texts: readonly (string | null | undefined)[]): JsonSchema {
+export function describedBy(...texts: readonly (string | null | undefined)[]): Described {
   const description = texts.filter(Boolean).join('\n\n');
   return description === '' ? {} : { description };
 }

@@ -9,7 +9,7 @@ import { expect, inject, onTestFinished } from 'vitest';
 const laptop = { width: 1280, height: 800 };
 
 /** What people look with. */
-export const looks = {
+const looks = {
   light: { viewport: laptop, colorScheme: 'light' },
   dark: { viewport: laptop, colorScheme: 'dark' },
   phone: {
@@ -19,11 +19,9 @@ export const looks = {
     hasTouch: true,
   },
 } as const satisfies Record<string, BrowserContextOptions>;
-export type Look = keyof typeof looks;
-export const lookNames = Object.keys(looks) as Look[];
 
 export interface Visit {
-  readonly look?: Look;
+  readonly look?: keyof typeof looks;
   /** Of the page. */
   readonly status?: number;
   /** Of what the page asks for: the browser calls any above 399 an error, in the console. */
@@ -85,14 +83,18 @@ export async function openPage(
   return page;
 }
 
-/** What axe-core finds that keeps people from using a page, by WCAG and by good practice; folds are opened. */
-export async function findBarriers(page: Page): Promise<string[]> {
+/**
+ * What axe-core finds that keeps people from using a page, by WCAG and by good practice; folds are opened.
+ * @param rules all, unless some are given
+ */
+export async function findBarriers(page: Page, rules?: readonly string[]): Promise<string[]> {
   // Not as a script of the page, which its policy would not let in.
   await page.evaluate(axe.source);
   await page.evaluate(`for (const fold of document.querySelectorAll('details')) fold.open = true`);
   // What passes is told of thousands of elements, which takes longer than to look at them.
   const { violations } = await page.evaluate<Pick<axe.AxeResults, 'violations'>>(
-    `axe.run({ resultTypes: ['violations'] }).then(({ violations }) => ({ violations }))`,
+    `axe.run(${JSON.stringify({ resultTypes: ['violations'], ...(rules && { runOnly: rules }) })})
+      .then(({ violations }) => ({ violations }))`,
   );
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
 }
@@ -102,9 +104,9 @@ export function findOverhang(page: Page): Promise<number> {
   return page.evaluate('document.scrollingElement.scrollWidth - innerWidth');
 }
 
-/** With UPDATE_IMAGES=1, the light page is the picture of the documents. */
-export async function updateImage(page: Page, name: string, look: Look): Promise<void> {
-  if (process.env['UPDATE_IMAGES'] !== '1' || look !== 'light') return;
+/** With UPDATE_IMAGES=1, the page is the picture of the documents. */
+export async function updateImage(page: Page, name: string): Promise<void> {
+  if (process.env['UPDATE_IMAGES'] !== '1') return;
   const folder = fileURLToPath(new URL('../../../docs/images/', import.meta.url));
   await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled' });
 }

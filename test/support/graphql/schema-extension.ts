@@ -1,12 +1,7 @@
 // The schema with fields that only a test has.
-import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { extendSchema, type GraphQLFieldResolver, type GraphQLSchema, parse } from 'graphql';
 import type { Context } from '../../../src/graphql/context.ts';
 import { schema } from '../../../src/graphql/schema.ts';
-
-/** The document of a route of the REST interface. */
-export const documentOf = <Data>(text: string) =>
-  parse(text) as unknown as TypedDocumentNode<Data, Record<string, unknown>>;
 
 export type Resolver = GraphQLFieldResolver<unknown, Context>;
 
