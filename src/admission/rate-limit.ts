@@ -27,8 +27,9 @@ class Window {
   /** Bounds of the end of the window, by `performance.now()`: the round trip to the database lies between them. */
   endsAfter = 0;
   endsBefore = 0;
-  isLeasing = false;
-  readonly waiting: { admit(quota: QuotaHeaders): void; refuse(error: unknown): void }[] = [];
+  /** Requests that wait for a lease. */
+  waiting = 0;
+  leasing: Promise<void> | undefined;
 }
 
 const maxSenders = 50_000;
@@ -43,14 +44,46 @@ export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: num
   const windows = new LRUCache<string, Window>({ max: maxSenders });
   const leaseNow = createLessor(limit, read);
   const policy = `"default";q=${limit.requests};w=${limit.seconds}`;
-  const quotaOf: QuotaOf = ({ left, unleased, endsBefore }, now) => ({
+  const quotaOf = ({ left, unleased, endsBefore }: Window, now: number): QuotaHeaders => ({
     'RateLimit-Policy': policy,
     RateLimit: `"default";r=${left + unleased};t=${secondsUntil(endsBefore, now)}`,
   });
+  /** Takes a leased request; undefined: there is none, but there may be. @throws HttpError 429 when none is left */
+  const take = (window: Window, now: number) => {
+    if (window.left > 0) {
+      window.left--;
+      return quotaOf(window, now);
+    }
+    if (window.unleased > 0) return undefined;
+    throw throttled(secondsUntil(window.endsBefore, now), quotaOf(window, now));
+  };
   // Never aborted: a lease also serves later requests of the sender, when its first client has left.
   const neverAborted = new AbortController();
-  const lease = (sender: string, wanted: number) =>
-    new SharedTask(timeout, () => leaseNow(sender, wanted), sender).wait(neverAborted);
+  const lease = async (sender: string, window: Window) => {
+    const sent = performance.now();
+    const task = new SharedTask(timeout, () => leaseNow(sender, window.waiting), sender);
+    const { leased, unleased, milliseconds } = await task.wait(neverAborted);
+    window.left = leased;
+    window.unleased = unleased;
+    window.endsAfter = sent + milliseconds;
+    window.endsBefore = performance.now() + milliseconds;
+  };
+  const wait = async (sender: string, window: Window): Promise<QuotaHeaders> => {
+    window.waiting++;
+    try {
+      for (;;) {
+        window.leasing ??= lease(sender, window).finally(() => {
+          window.leasing = undefined;
+        });
+        await window.leasing;
+        // Admitted even if the window has ended meanwhile: the lease was taken for it.
+        const quota = take(window, performance.now());
+        if (quota) return quota;
+      }
+    } finally {
+      window.waiting--;
+    }
+  };
   return (sender) => {
     let window = windows.get(sender);
     if (!window) {
@@ -58,61 +91,15 @@ export function createRateLimiter(limit: RateLimit, read: ReadRows, timeout: num
       windows.set(sender, window);
     }
     const now = performance.now();
-    if (now < window.endsAfter) {
-      if (window.left > 0) {
-        window.left--;
-        return quotaOf(window, now);
-      }
-      if (window.unleased === 0) throw refusal(window, now, quotaOf);
-    }
-    return new Promise((admit, refuse) => {
-      window.waiting.push({ admit, refuse });
-      if (!window.isLeasing) {
-        void serveWaiting(window, (wanted) => lease(sender, wanted), quotaOf);
-      }
-    });
+    const quota = now < window.endsAfter ? take(window, now) : undefined;
+    return quota ?? wait(sender, window);
   };
-}
-
-type QuotaOf = (window: Window, now: number) => QuotaHeaders;
-
-async function serveWaiting(
-  window: Window,
-  lease: (wanted: number) => Promise<Lease>,
-  quotaOf: QuotaOf,
-): Promise<void> {
-  window.isLeasing = true;
-  try {
-    while (window.waiting.length > 0) {
-      const sent = performance.now();
-      const { leased, unleased, milliseconds } = await lease(window.waiting.length);
-      const now = performance.now();
-      window.left = leased;
-      window.unleased = unleased;
-      window.endsAfter = sent + milliseconds;
-      window.endsBefore = now + milliseconds;
-      // Admitted even if the window has ended meanwhile: the lease was taken for them.
-      for (const { admit } of window.waiting.splice(0, leased)) {
-        window.left--;
-        admit(quotaOf(window, now));
-      }
-      if (unleased > 0) continue;
-      for (const { refuse } of window.waiting.splice(0)) refuse(refusal(window, now, quotaOf));
-    }
-  } catch (error) {
-    for (const { refuse } of window.waiting.splice(0)) refuse(error);
-  } finally {
-    window.isLeasing = false;
-  }
 }
 
 function secondsUntil(end: number, now: number): number {
   // Rounded to microseconds first: an error of floating point must not become a second.
   return Math.ceil(Math.round((end - now) * 1000) / 1_000_000);
 }
-
-const refusal = (window: Window, now: number, quotaOf: QuotaOf) =>
-  throttled(secondsUntil(window.endsBefore, now), quotaOf(window, now));
 
 interface Lease {
   readonly leased: number;
@@ -126,6 +113,7 @@ const now = '(extract(epoch FROM now()) * 1000000)::bigint';
 // The requests that wait, or a tenth of what is left, whichever is more.
 const leaseOf = (left: string) => `least(${left}, greatest($3, ${left} / 10))`;
 
+// Who has waited for the row of another began before its window: it lasts no longer for that.
 const leaseStatement = `
   INSERT INTO rate_limits AS current (sender, ends, used, leased)
   SELECT $1, ${now} + $4 * 1000000::bigint, lease, lease FROM (SELECT ${leaseOf('$2::int')}) AS first (lease)
@@ -138,7 +126,7 @@ const leaseStatement = `
     ) AS w (ends, used)
     CROSS JOIN LATERAL (SELECT ${leaseOf('($2 - w.used)')}) AS l (lease)
   )
-  RETURNING leased, $2 - used AS unleased, (ends - ${now})::float8 / 1000 AS milliseconds`;
+  RETURNING leased, $2 - used AS unleased, least(ends - ${now}, $4 * 1000000::bigint)::float8 / 1000 AS milliseconds`;
 
 // Skips windows that are being leased from: waiting for them could deadlock.
 const clearStatement = `

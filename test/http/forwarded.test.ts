@@ -115,22 +115,22 @@ test('the address and port of a client are told apart, wherever clients are coun
     return (await gateway.app.inject({ url: '/api/outfits/', headers, remoteAddress })).statusCode;
   };
   const spellings = [
+    ['203.0.113.1', '203.0.113.1:50001', '"203.0.113.1:443"', ' 203.0.113.1: '],
+    ['192.0.2.1', '::ffff:192.0.2.1', '0:0:0:0:0:FFFF:c000:201', '[::ffff:192.0.2.1]:9'],
+    ['::ffff:192.0.2.2'],
+    ['2001:db8::7', '[2001:db8::7]', '[2001:db8::8]:443', '"[2001:db8::7]:443"'],
+    ['2001:db8:1:2::1', '2001:db8:1:2:ffff::', '2001:0DB8:0001:0002:1:2:3:4'],
+    ['2001:db8:1:3::1'],
+    ['2001:db8:0:1::'],
+    ['::192.0.2.1', '::1', '::2'],
+    ['fe80::1%eth0', 'fe80::2', '[fe80::1%eth0]:1'],
+    // What a client put there itself stands before what a proxy saw.
     [
-      '203.0.113.1',
-      '203.0.113.1:50001',
-      '"203.0.113.1:443"',
-      '[::ffff:203.0.113.1]:9',
-      ' 203.0.113.1: ',
+      '203.0.113.2:50001',
+      '203.0.113.2, 10.0.0.9:1',
+      '203.0.113.1, 203.0.113.2, [::ffff:10.0.0.9]:1',
     ],
-    [
-      '2001:db8::7',
-      '[2001:db8::7]',
-      '[2001:db8::8]:443',
-      '"[2001:db8::7]:443"',
-      '[2001:db8::7%eth0]:1',
-    ],
-    ['203.0.113.2:50001', '203.0.113.2, 10.0.0.9:1', '203.0.113.2, [::ffff:10.0.0.9]:1'],
-    ['unknown', '_hidden', '1.2.3:4', '[]:4', 'a:4', '"'],
+    ['unknown', '_hidden', '1.2.3:4', '[]:4', 'a:4', '"', 'a'.repeat(5_000)],
   ];
   for (const [first = '', ...others] of spellings) {
     expect([first, await statusFor(first)]).toEqual([first, 200]);
@@ -141,6 +141,10 @@ test('the address and port of a client are told apart, wherever clients are coun
   // A slow machine logs slow answers too.
   const peers = () => lines().filter(({ msg }) => /TRUST_PROXY does not name/.test(String(msg)));
   expect(peers()).toEqual([]);
-  for (const peer of ['192.0.2.1', '192.0.2.2']) await statusFor('203.0.113.4', peer);
-  expect(peers()).toMatchObject([{ level: 'warn', peer: '192.0.2.1' }]);
+  // Of a peer that is not trusted, its own address counts.
+  for (const status of [200, 429]) {
+    expect(await statusFor(`198.51.100.${status % 255}`, '192.0.2.9')).toBe(status);
+  }
+  await statusFor('203.0.113.4', '192.0.2.10');
+  expect(peers()).toMatchObject([{ level: 'warn', peer: '192.0.2.9' }]);
 });

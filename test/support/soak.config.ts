@@ -6,7 +6,7 @@ const files = [
   ...['graphql/answer-cache', 'graphql/differential'],
   ...['outfits/counts', 'outfits/dependencies', 'legacy/verify'],
   // Their twins on the embedded database.
-  ...['admission/rate-limit', 'database/migrations', 'outfits/filters', 'outfits/likers'],
+  ...['database/migrations', 'outfits/filters', 'outfits/likers'],
   ...['outfits/visibility', 'transfer/export', 'transfer/import'],
 ];
 
