@@ -194,11 +194,11 @@ function createFastify(
     routerOptions: { querystringParser: ignoreQuery },
     clientErrorHandler: createClientErrorHandler((unreadable) => {
       const requestId = generateRequestId({ headers: {} });
-      const { reason, code, error } = unreadable;
+      const { reason, error } = unreadable;
       // A client that has left within its request is no failure.
-      if (code !== 'HPE_INVALID_EOF_STATE') {
+      if (reason !== 'HPE_INVALID_EOF_STATE') {
         metrics?.countUnreadable(reason);
-        const line = { requestId, status: error.status, reason, code };
+        const line = { requestId, status: error.status, reason };
         const write = (suppressed: number) => logger?.info({ ...line, suppressed }, 'unreadable');
         if (logger) throttleUnreadable(logger, write);
       }

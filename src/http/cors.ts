@@ -22,7 +22,10 @@ export function corsHeaders(
   };
 }
 
-const ownExposed = 'ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id';
+const ownExposed = [
+  ...['Deprecation', 'ETag', 'Link', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'Sunset'],
+  ...['WWW-Authenticate', 'X-Request-Id'],
+].join(', ');
 
 /** `*` in `corsOrigins` is any origin, without credentials; no `corsAllowHeaders` allow the usual ones. */
 export type CorsConfig = Pick<

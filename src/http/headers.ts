@@ -261,17 +261,8 @@ export function announceDeprecation(app: FastifyInstance, config: DeprecationCon
 
   app.addHook('onRequest', (_request, reply, done) => {
     reply.headers(headers);
-    // Pages of other origins can read exposed headers only.
-    const exposed = reply.getHeader('Access-Control-Expose-Headers');
-    if (exposed) {
-      reply.header('Access-Control-Expose-Headers', exposeAlso(exposed.toString(), headers));
-    }
     done();
   });
-}
-
-export function exposeAlso(exposed: string, headers: Readonly<Record<string, string>>): string {
-  return [exposed, ...Object.keys(headers)].join(', ');
 }
 
 export function deprecationHeaders({

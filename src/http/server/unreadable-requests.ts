@@ -4,22 +4,9 @@ import type { Socket } from 'node:net';
 import { arrivedTooSlowly, type HttpError, headTooLarge, notHttp } from '../../errors.ts';
 import { closeInStages, dueResponse, hasUnreadBody } from './connections.ts';
 
-/** Why a request is unreadable, by the code of Node's error: labels of a metric. */
-const reasons = {
-  HPE_INVALID_METHOD: 'method',
-  HPE_INVALID_URL: 'target',
-  HPE_INVALID_CONSTANT: 'version',
-  HPE_INVALID_VERSION: 'version',
-  HPE_INVALID_HEADER_TOKEN: 'header',
-  HPE_HEADER_OVERFLOW: 'size',
-  ERR_HTTP_REQUEST_TIMEOUT: 'timeout',
-} as const;
-
-export const unreadableReasons = [...new Set(Object.values(reasons)), 'other'] as const;
-
 export interface Unreadable {
-  readonly reason: (typeof unreadableReasons)[number];
-  readonly code: string | undefined;
+  /** The code of Node's error: the label of a metric. */
+  readonly reason: string;
   readonly error: HttpError;
   /** What the last packet shows of the request. */
   readonly target: string | undefined;
@@ -77,9 +64,7 @@ function sendError(
   const start = packet.lastIndexOf('\r\n\r\n', last) + 1;
   const [, target] = /^\s*[A-Z]+ (\S+)/.exec(packet.slice(start)) ?? [];
   const [, origin] = /\r\norigin:[ \t]*([^\r\n]*)/i.exec(packet.slice(start)) ?? [];
-  const reason =
-    code && Object.hasOwn(reasons, code) ? reasons[code as keyof typeof reasons] : 'other';
-  const { body, ...described } = describe({ reason, code, error, target, origin });
+  const { body, ...described } = describe({ reason: code ?? 'other', error, target, origin });
   const headers = { ...described.headers, 'content-length': body.length, connection: 'close' };
   if (response) {
     response.writeHead(error.status, headers).end(body);

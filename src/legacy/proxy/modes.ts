@@ -8,7 +8,6 @@ import { type CorsConfig, corsHeaders } from '../../http/cors.ts';
 import {
   type DeprecationConfig,
   deprecationHeaders,
-  exposeAlso,
   hasBody,
   requestIdHeader,
   safeMethods,
@@ -312,9 +311,7 @@ export class Legacy {
   #sendError(request: FastifyRequest, reply: FastifyReply, error: HttpError): void {
     this.app.logHttpError(request.log, error);
     const ends = deprecationHeaders(this.#config);
-    const readable = { ...corsHeaders(request, this.#config) };
-    const exposed = readable['Access-Control-Expose-Headers'];
-    if (exposed && ends) readable['Access-Control-Expose-Headers'] = exposeAlso(exposed, ends);
+    const readable = corsHeaders(request, this.#config);
     reply
       .code(error.status)
       // The hooks that set them run after this one.

@@ -15,7 +15,6 @@ import {
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { GraphQLError } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import type { ObserveStatement } from '../../database/connection/observe.ts';
 import { HttpError } from '../../errors.ts';
@@ -169,28 +168,19 @@ function endStatement(span: Span, error: unknown): void {
   span.end();
 }
 
-const statements = new LRUCache<string, { name: string; attributes: Attributes }>({ max: 1000 });
-
 /** Values are parameters of a statement, so its text holds none. */
-function describeStatement(text: string) {
-  const cached = statements.get(text);
-  if (cached) return cached;
-  const operation = /\b(select|insert|update|delete|merge|begin|commit|rollback|set)\b/i
-    .exec(text)?.[0]
-    .toUpperCase();
-  const target = /\b(?:from|into|update)\s+(?:"?public"?\.)?"?(\w+)/i.exec(text)?.[1];
-  const name = [operation ?? 'statement', target].filter(Boolean).join(' ');
-  const description = {
-    name,
-    attributes: {
-      'db.system.name': 'postgresql',
-      'db.query.summary': name,
-      'db.query.text': text,
-      ...(operation ? { 'db.operation.name': operation } : {}),
-    },
+function describeStatement(text: string): { name: string; attributes: Attributes } {
+  const [operation] =
+    /\b(?:select|insert|update|delete|merge|begin|commit|rollback|set)\b/i.exec(text) ?? [];
+  const [, target] = /\b(?:from|into|update)\s+(?:"?public"?\.)?"?(\w+)/i.exec(text) ?? [];
+  const name = [operation?.toUpperCase() ?? 'statement', target].filter(Boolean).join(' ');
+  const attributes: Attributes = {
+    'db.system.name': 'postgresql',
+    'db.query.summary': name,
+    'db.query.text': text,
+    'db.operation.name': operation?.toUpperCase(),
   };
-  statements.set(text, description);
-  return description;
+  return { name, attributes };
 }
 
 interface UpstreamRequest {
