@@ -4,40 +4,39 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { attach as copyAll } from '../../src/attach/attach.ts';
 import { retryProblems } from '../../src/attach/attachment.ts';
 import { readMapping } from '../../src/attach/mapping.ts';
-import * as attachCommand from '../../src/commands/attach.ts';
 import * as countsCommand from '../../src/commands/counts.ts';
 import * as detachCommand from '../../src/commands/detach.ts';
 import * as forgetCommand from '../../src/commands/forget.ts';
 import * as importCommand from '../../src/commands/import.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { baseOf, listing, runServer } from '../support/cli/process.ts';
-import { connectTo } from '../support/databases/connections.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 import { migrateDatabase } from '../support/databases/test-database.ts';
+import { send } from '../support/faults/load.ts';
 import { outfitId } from '../support/gateway.ts';
+import { openStream } from '../support/http/event-stream.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import {
+  attach,
   bothWays,
+  check,
+  equal,
   fileOf,
-  makeOldTables,
   mapping,
   numberMapping,
+  queryHere,
+  useOldTables,
 } from '../support/legacy/old-tables.ts';
 
-type Environment = Record<string, string>;
-
-const attach = (environment: Environment, given: unknown = mapping, ...options: string[]) =>
-  callCommand(attachCommand, [fileOf(given), ...options], environment);
-const check = (environment: Environment) => callCommand(attachCommand, ['check'], environment);
-
-const equal = { code: 0, stdout: 'Both sides are equal.\n', stderr: '' };
+const makeOldTables = useOldTables();
 
 /** What triggers here compute of the rows is right, too. */
 async function expectRight(old: pg.Client) {
-  const { rows } = await old
-    .query(`SET search_path = gateway; SELECT
-    (SELECT count(*)::int FROM check_outfit_likes()) AS likes, (SELECT count(*)::int FROM check_outfit_counts()) AS counts,
-    (SELECT count(*)::int FROM check_outfit_triggers()) AS triggers; RESET search_path`)
-    .then((all) => (all as never as pg.QueryResult[])[1] as pg.QueryResult);
+  const rows = await queryHere(
+    old,
+    `SELECT (SELECT count(*)::int FROM check_outfit_likes()) AS likes, (SELECT count(*)::int FROM check_outfit_counts()) AS counts,
+    (SELECT count(*)::int FROM check_outfit_triggers()) AS triggers`,
+  );
   expect(rows).toEqual([{ likes: 0, counts: 0, triggers: 0 }]);
 }
 
@@ -48,16 +47,15 @@ function poolOf(url: string, schema = 'gateway') {
 }
 
 async function attached(given: unknown = mapping) {
-  const { old, environment, url } = await makeOldTables();
-  expect(await attach(environment, given)).toEqual(equal);
+  const made = await makeOldTables(given);
   const outfit = async (id: number) =>
     (
-      await old.query(
+      await made.old.query(
         'SELECT o.*, likes FROM gateway.outfits o JOIN gateway.outfit_like_counts USING (id) WHERE id = $1',
         [id],
       )
     ).rows[0];
-  return { old, environment, url, outfit };
+  return { ...made, outfit };
 }
 
 describe('a transaction of the old service', () => {
@@ -177,22 +175,19 @@ describe('a transaction of the old service', () => {
   });
 
   test('carries likes that are a number over as the difference', async () => {
-    const { old, environment, outfit } = await makeOldTables().then(async (made) => {
-      await made.old.query('UPDATE shop.outfit SET likes = id % 7');
-      expect(await attach(made.environment, numberMapping)).toEqual(equal);
-      const outfit = async (id: number) =>
-        (await made.old.query('SELECT likes FROM gateway.outfit_like_counts WHERE id = $1', [id]))
-          .rows[0]?.likes;
-      return { ...made, outfit };
-    });
-    expect(await outfit(8)).toBe(1);
+    const { old, environment } = await makeOldTables();
+    await old.query('UPDATE shop.outfit SET likes = id % 7');
+    expect(await attach(environment, numberMapping)).toEqual(equal);
+    const likes = async () =>
+      (await old.query('SELECT likes FROM gateway.outfit_like_counts WHERE id = 8')).rows[0].likes;
+    expect(await likes()).toBe(1);
     await old.query('UPDATE shop.outfit SET likes = likes + 4 WHERE id = 8');
-    expect(await outfit(8)).toBe(5);
+    expect(await likes()).toBe(5);
     // What is here beside the number there stays.
     await old.query(
       'UPDATE gateway.outfit_like_counts SET likes = likes + 100 WHERE id = 8; UPDATE shop.outfit SET likes = likes - 2 WHERE id = 8',
     );
-    expect(await outfit(8)).toBe(103);
+    expect(await likes()).toBe(103);
     expect(await check(environment)).toEqual(equal);
   });
 
@@ -211,7 +206,7 @@ describe('a transaction of the old service', () => {
     expect(await attach(environment, numberMapping)).toMatchObject({ code: 0 });
     expect(await likes()).toBe(12);
     await callCommand(detachCommand, [], environment);
-    await old.query('SET search_path = gateway; SELECT save_like(8, 16); RESET search_path');
+    await queryHere(old, 'SELECT save_like(8, 16)');
     expect(await likes()).toBe(13);
     expect(await attach(environment, numberMapping)).toMatchObject({ code: 0 });
     expect(await likes()).toBe(13);
@@ -220,8 +215,7 @@ describe('a transaction of the old service', () => {
 
   test('a transaction of the old service of another isolation level does not fail, and is carried over by the next look', async () => {
     const { old, url, environment } = await attached();
-    const other = await connectTo(url);
-    onTestFinished(() => other.end());
+    const other = await connectForTest(url);
     await old.query(
       "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE shop.outfit SET title = 'late' WHERE id = 8",
     );
@@ -229,16 +223,13 @@ describe('a transaction of the old service', () => {
     await old.query('INSERT INTO shop.likes VALUES (8, 16)');
     await old.query('COMMIT');
     expect((await check(environment)).code).toBe(1);
-    await old.query(
-      'SET search_path = gateway; SELECT attached_carry(xid) FROM attached_changes; RESET search_path',
-    );
+    await queryHere(old, 'SELECT attached_carry(xid) FROM attached_changes');
     expect(await check(environment)).toEqual(equal);
   });
 
   test('locks nothing here before it commits, so that two that like in another order do not deadlock', async () => {
     const { old, url, environment } = await attached();
-    const other = await connectTo(url);
-    onTestFinished(() => other.end());
+    const other = await connectForTest(url);
     await old.query('DELETE FROM shop.likes WHERE outfit_id IN (8, 9)');
     await old.query('BEGIN; INSERT INTO shop.likes VALUES (8, 15)');
     await other.query('BEGIN; INSERT INTO shop.likes VALUES (9, 15)');
@@ -251,8 +242,7 @@ describe('a transaction of the old service', () => {
 
 test('a TRUNCATE of the old service that waits for a lock here fails, and does not blame the columns', async () => {
   const { old, url, environment } = await attached();
-  const other = await connectTo(url);
-  onTestFinished(() => other.end());
+  const other = await connectForTest(url);
   await other.query('BEGIN; LOCK gateway.outfit_likes');
   await old.query("SET lock_timeout = '50ms'");
   await expect(old.query('TRUNCATE shop.likes')).rejects.toMatchObject({ code: '55P03' });
@@ -415,29 +405,18 @@ describe('the gateway', () => {
       return (results[0] as { title?: string } | undefined)?.title;
     };
     const like = async (id: number) => {
-      const query = `mutation { likeOutfit(id: "${outfitId(id)}") { outfit { likes } } }`;
-      const headers = { 'content-type': 'application/json', ...(await signIn(5)) };
-      const response = await fetch(`${base}/graphql`, {
-        method: 'POST',
-        headers,
-        body: JSON.stringify({ query }),
-      });
-      return response.json();
+      const document = `mutation { likeOutfit(id: "${outfitId(id)}") { outfit { likes } } }`;
+      const answer = await send(base, document, undefined, undefined, await signIn(5));
+      return JSON.parse(answer.body);
     };
     expect(await titles()).toBe('Outfit 200');
-    const live = await fetch(`${base}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
-      body: JSON.stringify({
-        query: 'subscription { outfits(ordering: ID_DESC) { results { title } } }',
-      }),
-    });
+    const followed = 'subscription { outfits(ordering: ID_DESC) { results { title } } }';
+    const live = await openStream(base, followed);
+    await live.next();
     await old.query("UPDATE shop.outfit SET title = 'seen at once' WHERE id = 200");
     expect(await titles()).toBe('seen at once');
-    const events = live.body?.pipeThrough(new TextDecoderStream()).getReader();
-    let heard = '';
-    while (!heard.includes('seen at once')) heard += (await events?.read())?.value ?? '';
-    await events?.cancel();
+    expect((await live.next()).data.data.outfits.results[0]).toEqual({ title: 'seen at once' });
+    live.close();
     expect(await like(8)).toMatchObject({
       errors: [{ extensions: { code: 'LEGACY_OWNS_WRITES' } }],
     });
@@ -470,12 +449,8 @@ describe('the gateway', () => {
       code: 0,
       stdout: expect.stringMatching(/: nothing was attached\.\n$/),
     });
-    const { rows: made } = await old
-      .query(
-        `SET search_path = gateway; SELECT id FROM save_outfit('{"user_id": 5, "image_key": "p", "private": true}'); RESET search_path`,
-      )
-      .then((all) => (all as never as pg.QueryResult[])[1] as pg.QueryResult);
-    expect(made).toEqual([{ id: 201 }]);
+    const made = `save_outfit('{"user_id": 5, "image_key": "p", "private": true}')`;
+    expect(await queryHere(old, `SELECT id FROM ${made}`)).toEqual([{ id: 201 }]);
   });
 });
 
@@ -529,11 +504,9 @@ describe('the command', () => {
     const unlike = `${bothWays.write.unlike} AND who IS NULL AND which IS NULL AND liked IS NULL`;
     const write = { ...bothWays.write, unlike };
     expect(await attach(environment, { users, outfits, likes, write })).toEqual(equal);
-    const { rows } = await old
-      .query(
-        `SET search_path = "Gate-Way"; SELECT title, delete_like(8, 1), save_like(8, 2) FROM save_outfit('{"id": 8, "title": "changed"}')`,
-      )
-      .then((all) => (all as never as pg.QueryResult[])[1] as pg.QueryResult);
+    const changed = `save_outfit('{"id": 8, "title": "changed"}')`;
+    const call = `SELECT title, delete_like(8, 1), save_like(8, 2) FROM ${changed}`;
+    const rows = await queryHere(old, call, 'Gate-Way');
     expect(rows).toEqual([{ title: 'changed', delete_like: true, save_like: true }]);
     expect(await check(environment)).toEqual(equal);
     await callCommand(detachCommand, [], environment);
@@ -559,8 +532,7 @@ describe('the command', () => {
 
   test('the command waits for no lock of the old service for long, and takes over a row that a writer holds', async () => {
     const { old, url, environment } = await makeOldTables();
-    const other = await connectTo(url);
-    onTestFinished(() => other.end());
+    const other = await connectForTest(url);
     await old.query("BEGIN; UPDATE shop.outfit SET title = 'held' WHERE id = 7");
     const running = attach(environment);
     // It tries again and again; others go on meanwhile.
@@ -786,8 +758,7 @@ test('a renamed schema of the gateway fails nothing in the old service, and is f
   await old.query('ALTER SCHEMA gateway RENAME TO renamed');
   await old.query(`BEGIN; UPDATE shop.outfit SET title = 'meanwhile' WHERE id = 5; INSERT INTO shop.likes VALUES (8, 15); COMMIT;
     DELETE FROM shop.outfit WHERE id = 9`);
-  const again = await connectTo(url);
-  onTestFinished(() => again.end());
+  const again = await connectForTest(url);
   // A temporary table of a caller is not taken for the one here.
   await again.query(
     'CREATE TEMPORARY TABLE attached_changes (LIKE renamed.attached_changes INCLUDING ALL)',

@@ -3,22 +3,23 @@ import type pg from 'pg';
 import pino from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type AppOptions, buildApp } from '../../src/app.ts';
-import * as attachCommand from '../../src/commands/attach.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { callCommand } from '../support/cli/commands.ts';
-import { connectTo } from '../support/databases/connections.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 import { outfitId } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { bothWays, bothWaysByNumber, fileOf, makeOldTables } from '../support/legacy/old-tables.ts';
+import {
+  attach,
+  bothWays,
+  bothWaysByNumber,
+  check,
+  equal,
+  queryHere,
+  useOldTables,
+} from '../support/legacy/old-tables.ts';
 
-const equal = { code: 0, stdout: 'Both sides are equal.\n', stderr: '' };
-
-async function attached(mapping: unknown = bothWays) {
-  const made = await makeOldTables();
-  expect(await callCommand(attachCommand, [fileOf(mapping)], made.environment)).toEqual(equal);
-  return made;
-}
+const makeOldTables = useOldTables();
+const attached = (mapping: unknown = bothWays) => makeOldTables(mapping);
 
 /** A gateway on them, and what it answers a viewer. */
 async function openFor(
@@ -40,8 +41,6 @@ async function openFor(
   };
 }
 
-const check = (environment: Record<string, string>) =>
-  callCommand(attachCommand, ['check'], environment);
 const rowOf = async (old: pg.Client, id: number) =>
   (
     await old.query(
@@ -129,11 +128,8 @@ describe('a mutation', () => {
     const likesOf = 'SELECT count(*)::int FROM shop.likes WHERE outfit_id = 101';
     const { rows: there } = await old.query(likesOf);
     const sql =
-      'SET search_path = gateway; SELECT save_like(101, 19) AS first, save_like(4000, 1) AS second, delete_like(4000, 1) AS third; RESET search_path';
-    const { rows } = await old
-      .query(sql)
-      .then((all) => (all as never as pg.QueryResult[])[1] as pg.QueryResult);
-    expect(rows).toEqual([{ first: false, second: false, third: false }]);
+      'SELECT save_like(101, 19) AS first, save_like(4000, 1) AS second, delete_like(4000, 1) AS third';
+    expect(await queryHere(old, sql)).toEqual([{ first: false, second: false, third: false }]);
     expect((await old.query(likesOf)).rows).toEqual(there);
   });
 
@@ -170,8 +166,8 @@ describe('a mutation', () => {
       INSERT INTO shop."Tag" SELECT 7, id FROM shop.outfit WHERE id < 20`);
     const references = { ...bothWays.write.references, '"shop"."Tag"': 'delete' };
     const given = { ...bothWays, write: { ...bothWays.write, references } };
-    expect(await callCommand(attachCommand, [fileOf(given)], environment)).toEqual(equal);
-    await old.query('SET search_path = gateway; SELECT delete_outfit(7); RESET search_path');
+    expect(await attach(environment, given)).toEqual(equal);
+    await queryHere(old, 'SELECT delete_outfit(7)');
     const { rows } = await old.query(
       'SELECT count(*)::int AS tags, bool_or(outfit = 7) AS it FROM shop."Tag"',
     );
@@ -228,8 +224,7 @@ describe('a mutation', () => {
 
   test('a like of an outfit that the old service deletes meanwhile finds none', async () => {
     const { old, url, environment } = await attached();
-    const other = await connectTo(url);
-    onTestFinished(() => other.end());
+    const other = await connectForTest(url);
     const ask = await openFor(environment);
     await old.query(
       'DELETE FROM shop.likes WHERE outfit_id = 100; BEGIN; DELETE FROM shop.outfit WHERE id = 100',
@@ -297,11 +292,8 @@ describe('attach', () => {
     ],
   ])('refuses to write without %s', async (_what, change, sentence) => {
     const { environment } = await makeOldTables();
-    const { code, stderr } = await callCommand(
-      attachCommand,
-      [fileOf({ ...bothWays, write: change(bothWays.write) })],
-      environment,
-    );
+    const given = { ...bothWays, write: change(bothWays.write) };
+    const { code, stderr } = await attach(environment, given);
     expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
   });
 });

@@ -2,25 +2,17 @@
 // ATTACH_STATEMENTS=100000 ATTACH_SEED=7 npx vitest run --config test/support/soak.config.ts test/attach/storm
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import * as attachCommand from '../../src/commands/attach.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { applyPendingChanges } from '../../src/outfits/counts.ts';
-import { callCommand } from '../support/cli/commands.ts';
-import { bothWays, bothWaysByNumber, fileOf, makeOldTables } from '../support/legacy/old-tables.ts';
+import { bothWays, bothWaysByNumber, check, useOldTables } from '../support/legacy/old-tables.ts';
+import { type Random, randomOf } from '../support/models/dice.ts';
 
 const wanted = Number(process.env['ATTACH_STATEMENTS'] ?? 3_000);
 const seed = Number(process.env['ATTACH_SEED'] ?? Math.floor(Math.random() * 1e9));
 const writers = 4;
 
-function randomFrom(start: number) {
-  let state = start;
-  return (below: number) => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return Math.floor((state / 2_147_483_648) * below);
-  };
-}
-type Random = ReturnType<typeof randomFrom>;
+const makeOldTables = useOldTables();
 
 const inOrder = (ids: number[]) => ids.toSorted((a, b) => a - b);
 
@@ -94,16 +86,13 @@ test.each([
 ])(
   'storm, where likes are %s',
   async (_what, mapping, hasRows) => {
-    const { url, old, environment } = await makeOldTables();
-    expect(await callCommand(attachCommand, [fileOf(mapping)], environment)).toMatchObject({
-      code: 0,
-    });
+    const { url, old, environment } = await makeOldTables(mapping);
     const database = await openDatabase(readConfig(environment));
     onTestFinished(() => database.close());
     const errors = new Map<string, number>();
     let done = 0;
     const work = async (number: number, isOld: boolean) => {
-      const random = randomFrom(seed + number);
+      const random = randomOf(seed + number);
       const client = new pg.Client(url);
       await client.connect();
       await client.query(isOld ? 'SELECT 1' : 'SET search_path = gateway');
@@ -126,7 +115,7 @@ test.each([
     );
     await Promise.all(all).finally(() => clearInterval(apply));
     expect([seed, [...errors]]).toEqual([seed, []]);
-    const { code, stdout } = await callCommand(attachCommand, ['check'], environment);
+    const { code, stdout } = await check(environment);
     const lines = stdout
       .split('\n')
       .filter(

@@ -4,10 +4,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { retryProblems } from '../../src/attach/attachment.ts';
 import { readSubscriptions } from '../../src/attach/compare.ts';
 import { checkMapping } from '../../src/attach/mapping.ts';
-import * as attachCommand from '../../src/commands/attach.ts';
-import { callCommand } from '../support/cli/commands.ts';
 import { isInstalled, startDebianPostgres } from '../support/databases/debian-postgres.ts';
-import { fileOf, makeOldTables, mapping } from '../support/legacy/old-tables.ts';
+import { attach, check, makeOldTables, mapping } from '../support/legacy/old-tables.ts';
 
 test.skipIf(!isInstalled)(
   'is followed, also through errors, TRUNCATE and a subscription that was stopped',
@@ -18,8 +16,7 @@ test.skipIf(!isInstalled)(
     const there = await makeOldTables(server);
     const here = await makeOldTables(server);
     await here.old.query('TRUNCATE shop.outfit, shop.person CASCADE');
-    const attached = await callCommand(attachCommand, [fileOf(mapping)], here.environment);
-    expect(attached).toMatchObject({ code: 0 });
+    expect(await attach(here.environment)).toMatchObject({ code: 0 });
     const tables = ['person', 'profile', 'outfit', 'picture', 'likes'].map(
       (name) => `shop.${name}`,
     );
@@ -61,7 +58,6 @@ test.skipIf(!isInstalled)(
       };
       await expect.poll(look, { timeout: 60_000 }).toEqual(wanted);
     };
-    const check = async () => callCommand(attachCommand, ['check'], here.environment);
     await arrive();
     await there.old.query(`UPDATE shop.outfit SET title = 'changed', private = true WHERE id < 20; DELETE FROM shop.outfit WHERE id = 30;
     INSERT INTO shop.person (id, username) VALUES (90, 'new'); INSERT INTO shop.outfit (id, person_id) VALUES (900, 90);
@@ -71,10 +67,12 @@ test.skipIf(!isInstalled)(
       'UPDATE shop.outfit SET deleted = now() WHERE id = 40; TRUNCATE shop.likes',
     );
     await arrive();
-    expect(await check()).toMatchObject({ code: 0 });
+    expect(await check(here.environment)).toMatchObject({ code: 0 });
     await here.old.query('ALTER SUBSCRIPTION outfits DISABLE');
     await there.old.query("UPDATE shop.outfit SET title = 'later' WHERE id = 50");
-    expect((await check()).stdout).toContain('the subscription outfits is disabled');
+    expect((await check(here.environment)).stdout).toContain(
+      'the subscription outfits is disabled',
+    );
     await here.old.query('ALTER SUBSCRIPTION outfits ENABLE');
     await arrive();
     const { rows } = await here.old.query(

@@ -18,10 +18,11 @@ import { openDatabase } from '../../src/database/database.ts';
 import { Replicas } from '../../src/database/standby/replicas.ts';
 import { baseOf, failure, listing, runServer, stop } from '../support/cli/process.ts';
 import { connectForTest, connectTo } from '../support/databases/connections.ts';
-import { startDemoPostgres } from '../support/databases/demo-postgres.ts';
+import { startDemoPostgres, throughPort } from '../support/databases/demo-postgres.ts';
 import { buildForTest, databaseKinds, openForTest, outfitId } from '../support/gateway.ts';
 import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
+import { attach, equal, makeOldTables } from '../support/legacy/old-tables.ts';
 
 const [id, userId] = [1, 1];
 const document = `{ outfit(databaseId: ${id}) { likes } outfits { results { id: databaseId likes } } }`;
@@ -141,6 +142,23 @@ describe.each(['64MiB', '0'])('with CACHE_MAX_SIZE=%s', (CACHE_MAX_SIZE) => {
     await inside.query('SELECT pg_wal_replay_resume()');
     await untilRead(opened);
   });
+});
+
+test('what an old service commits in attached tables is in the next read, by the standby too', async () => {
+  const { old, environment } = await makeOldTables(primary.url);
+  expect(await attach(environment)).toEqual(equal);
+  const DATABASE_READ_URLS = throughPort(environment.DATABASE_URL, standby.port);
+  const opened = await open({ ...environment, DATABASE_READ_URLS });
+  for (let round = 1; opened.reads() < 20; round++) {
+    const title = `title ${round}`;
+    const likes = round % 20;
+    await old.query(
+      `BEGIN; UPDATE shop.outfit SET title = '${title}' WHERE id = 1; DELETE FROM shop.likes WHERE outfit_id = 1;
+       INSERT INTO shop.likes SELECT 1, id FROM shop.person WHERE id <= ${likes}; COMMIT`,
+    );
+    const read = await ask(opened, '{ outfit(databaseId: 1) { title likes } }');
+    expect(read).toEqual({ outfit: { title, likes } });
+  }
 });
 
 test('the standby answers at the start of a segment of the log, where a primary reports the place behind its header', async () => {

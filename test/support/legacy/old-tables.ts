@@ -1,11 +1,13 @@
 // The tables of an old service, as Django makes them, beside the gateway's in one database.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import type pg from 'pg';
+import { afterAll, expect, inject, onTestFinished } from 'vitest';
+import * as attachCommand from '../../../src/commands/attach.ts';
+import { callCommand } from '../cli/commands.ts';
 import { makeFolder } from '../cli/folder.ts';
-import { connectTo } from '../databases/connections.ts';
-import { migrateDatabase } from '../databases/test-database.ts';
-import { makeEmptyDatabase } from '../gateway.ts';
+import { connectForTest, execute } from '../databases/connections.ts';
+import { makeDatabase, migrateDatabase, type TestDatabase } from '../databases/test-database.ts';
 
 /** `shop.*`: users with a profile in a table of its own, soft deletes, comments, and an identity of 64 bits. */
 const tables = `
@@ -107,19 +109,68 @@ export const bothWaysByNumber = {
   },
 };
 
-/** A database with these tables, and with the gateway's in the schema `gateway`, for as long as the test runs. */
-export async function makeOldTables(server?: string) {
-  const made = await makeEmptyDatabase('PostgreSQL', server);
-  const url = made.environment['DATABASE_URL'] ?? '';
-  const old = await connectTo(url);
-  onTestFinished(async () => {
-    await old.end();
-    await made.remove();
-  });
-  await old.query(tables);
-  const environment = { DATABASE_URL: `${url}?schema=gateway` };
+type Environment = TestDatabase['environment'];
+
+export const attach = (environment: Environment, given: unknown = mapping, ...options: string[]) =>
+  callCommand(attachCommand, [fileOf(given), ...options], environment);
+export const check = (environment: Environment) =>
+  callCommand(attachCommand, ['check'], environment);
+
+/** What both print where nothing is left to do. */
+export const equal = { code: 0, stdout: 'Both sides are equal.\n', stderr: '' };
+
+const environmentOf = ({ environment: { DATABASE_URL = '' } }: TestDatabase) => ({
+  url: DATABASE_URL,
+  environment: { DATABASE_URL: `${DATABASE_URL}?schema=gateway` },
+});
+
+async function fill(made: TestDatabase): Promise<void> {
+  const { url, environment } = environmentOf(made);
+  await execute(url, tables);
   await migrateDatabase(environment);
-  return { old, url, environment };
+}
+
+async function keep(made: TestDatabase) {
+  onTestFinished(() => made.remove());
+  const { url, environment } = environmentOf(made);
+  return { old: await connectForTest(url), url, environment };
+}
+
+/** A database with these tables, and with the gateway's in the schema `gateway`, for as long as the test runs. */
+export async function makeOldTables(server: string) {
+  const made = await makeDatabase(server);
+  await fill(made);
+  return keep(made);
+}
+
+type Made = ReturnType<typeof makeDatabase>;
+
+/** The same for each test of a file: a copy of one that is made once. @returns what copies it, attached if there is a mapping */
+export function useOldTables() {
+  const originals = new Map<unknown, Made>();
+  afterAll(async () => {
+    for (const original of originals.values()) await (await original).remove();
+  });
+  const make = async (given: unknown): Made => {
+    const server = inject('postgresUrl');
+    const made = await (given ? copy() : makeDatabase(server));
+    if (given) expect(await attach(environmentOf(made).environment, given)).toEqual(equal);
+    else await fill(made);
+    return made;
+  };
+  const copy = async (given?: unknown): Made => {
+    const original = originals.get(given) ?? make(given);
+    originals.set(given, original);
+    return makeDatabase(inject('postgresUrl'), (await original).name);
+  };
+  return async (given?: unknown) => keep(await copy(given));
+}
+
+/** The rows of a statement that names tables and functions of the gateway. */
+export async function queryHere(old: pg.Client, statement: string, schema = 'gateway') {
+  const text = `SET search_path = "${schema}"; ${statement}; RESET search_path`;
+  const [, result] = (await old.query(text)) as never as pg.QueryResult[];
+  return result?.rows ?? [];
 }
 
 /** A file with a mapping, for as long as the test runs. */

@@ -1,5 +1,13 @@
 // Random choices, the same for the same seed.
 
+/** Gives whole numbers from 0 to below its argument. */
+export type Random = (below: number) => number;
+
+export function randomOf(seed: number): Random {
+  const dice = new Dice(seed);
+  return (below) => dice.below(below);
+}
+
 export class Dice {
   #state: number;
 

@@ -1,5 +1,6 @@
 // Writes of all kinds at random, as SQL that reaches the database past the gateway.
 import type pg from 'pg';
+import type { Random } from './dice.ts';
 
 /** One write: statements of one session, one after the other. */
 export interface Write {
@@ -11,9 +12,6 @@ export interface Write {
 
 /** Ids of outfits are from 1 to about this; those of users to 9. */
 const maxId = 90;
-
-/** A number from 0, below `end`. */
-type Random = (end: number) => number;
 
 /** Outfits like the one with the lowest id, for each row of `from`. */
 const copies = (changes: string, from = '(SELECT 1) AS once (n)') =>
