@@ -55,22 +55,20 @@ async function expectExactPages(base: string, client: pg.Client): Promise<void> 
 const began = new RegExp(`applying ${changes} changes to the counts`);
 const ended = new RegExp(`${changes} changes applied to the counts`);
 
-test('it listens before it applies them, also after each kill', async () => {
+test('it listens before it applies them, also after a kill', async () => {
   const { environment, client, blockMaintenance, unblockMaintenance } = await startBehind();
   await blockMaintenance();
-  for (let kill = 0; kill < 2; kill += 1) {
-    const server = runServer(environment);
-    const base = await baseOf(server);
-    await server.until(began);
-    for (const path of ['/health/live', '/health/ready']) {
-      expect((await fetch(base + path)).status).toBe(200);
-    }
-    await expectExactPages(base, client);
-    server.child.kill('SIGKILL');
-    await server.ended;
-    expect(server.output()).not.toMatch(ended);
-    expect(server.output().search(began)).toBeGreaterThan(server.output().search(/REST: /));
+  const killed = runServer(environment);
+  const killedBase = await baseOf(killed);
+  await killed.until(began);
+  for (const path of ['/health/live', '/health/ready']) {
+    expect((await fetch(killedBase + path)).status).toBe(200);
   }
+  await expectExactPages(killedBase, client);
+  killed.child.kill('SIGKILL');
+  await killed.ended;
+  expect(killed.output()).not.toMatch(ended);
+  expect(killed.output().search(began)).toBeGreaterThan(killed.output().search(/REST: /));
   const server = runServer(environment);
   const base = await baseOf(server);
   await server.until(began);
@@ -143,7 +141,7 @@ test('a gateway that is killed at any moment of a batch, a cut or a merge leaves
   await setBucketSize(client, 20);
   await applyAll(client);
   let pending = 0;
-  for (let kill = 0; kill < 5; kill += 1) {
+  for (let kill = 0; kill < 3; kill += 1) {
     // Likes that move together make buckets too large, and those that they leave too small.
     await client.query(
       `UPDATE outfit_like_counts SET likes = CASE WHEN id % 3 = 0 THEN ${kill} ELSE id * ${kill + 1} END WHERE id % 8 <= ${kill + 2}`,

@@ -20,7 +20,6 @@ import {
 import { beyond, type KeysetPageRequest } from '../../src/outfits/lists/statements.ts';
 import { compareKeys, type Ordering, type SortKey, sortKeyOf } from '../../src/outfits/ordering.ts';
 import type { Visibility } from '../../src/outfits/visibility.ts';
-import { amount } from '../support/lane.ts';
 
 interface Outfit extends OutfitKeys {
   readonly quality: number;
@@ -144,12 +143,11 @@ function read(
   const show = (rows: readonly Outfit[], ...more: unknown[]) =>
     textOf([more, rows.map((row) => [row, data.names[row.userId]])]);
   const slice = (request: KeysetPageRequest) => {
-    const { after, before, isClosed } = request;
-    const least = isClosed ? 0 : 1;
+    const { after, before } = request;
     const all = list.filter(
       (outfit) =>
-        (!after || Math.sign(compare(keyOf(outfit), after)) >= least) &&
-        (!before || Math.sign(compare(before, keyOf(outfit))) >= least),
+        (!after || compare(keyOf(outfit), after) > 0) &&
+        (!before || compare(before, keyOf(outfit)) > 0),
     );
     return request.from === 'start'
       ? all.slice(0, request.limit)
@@ -268,7 +266,7 @@ describe('what was read', () => {
         figures[isOther ? 'other' : isInvalidated ? 'touched' : 'same']++;
       },
     );
-    fc.assert(property, { numRuns: amount(5_000, 20_000) });
+    fc.assert(property, { numRuns: 5_000 });
     if (process.env['SHOW_FIGURES']) console.info(figures);
     // Or else it would do to say that all is touched.
     expect(figures.same).toBeGreaterThan(figures.touched);

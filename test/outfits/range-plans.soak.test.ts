@@ -1,11 +1,11 @@
 // What a range, a page and a count cost at 120,000 outfits: seeks in an index, whatever plan PostgreSQL takes.
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { buildApp } from '../../src/app.ts';
 import type { Config } from '../../src/config/config.ts';
 import { formatCursor } from '../../src/outfits/ordering.ts';
 import { blocksOf, nodesOf, type PlanNode, plansOf } from '../support/databases/plans.ts';
 import { applyAll } from '../support/databases/small-buckets.ts';
-import { openGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { type Ordering, orderings } from '../support/models/orderings.ts';
 
@@ -27,41 +27,37 @@ function countReads(plan: PlanNode, of: readonly Table[] = tables): number {
   return Math.max(...counts.map((ofTable) => ofTable.reduce((a, b) => a + b, 0)));
 }
 
-/**
- * A gateway with 120,000 outfits. Old ones come first in the table, and only old ones are private, as in a list that has grown:
- * a plan that counts on an even mix reads half the table.
- */
-async function openGrown(): Promise<TestGateway> {
-  const gateway = await openGateway('PostgreSQL', [], {
+describe('at 120,000 outfits', () => {
+  const size = 20;
+  const gateway = useGateway('PostgreSQL', [], {
     AUTH_JWT_SECRET: secret,
     REQUEST_TIMEOUT: '60s',
   });
-  await gateway.database.pool.query(`
-    SET LOCAL statement_timeout = 0;
-    INSERT INTO users (id, username) SELECT n, 'user' || n FROM generate_series(1, 500) n;
-    WITH o AS (
-      INSERT INTO outfits (id, image_key, image_original_key, user_id, private, created, modified)
-      SELECT n, 'outfits/' || n, 'outfits/' || n, 1 + n % 500,
-             n <= 30000 AND n % 10 = 0, n / 3 * 1000000::bigint,
-             (n * 104729::bigint) % 120011 / 7 * 1000000
-      FROM generate_series(1, 120000) n
-      RETURNING *
-    )
-    INSERT INTO outfit_like_counts SELECT id, private, user_id, (id * 7919) % 997 / 10 FROM o;
-    ANALYZE users, outfits, outfit_like_counts;
-  `);
-  await applyAll(gateway.database.pool);
-  return gateway;
-}
+  const run = async (statements: string) => {
+    await gateway.database.pool.query(`
+      SET LOCAL statement_timeout = 0;
+      ${statements}
+      ANALYZE users, outfits, outfit_like_counts;
+    `);
+    await applyAll(gateway.database.pool);
+  };
 
-describe('at 120,000 outfits', () => {
-  const size = 20;
-  let gateway: TestGateway;
-
-  beforeAll(async () => {
-    gateway = await openGrown();
-  });
-  afterAll(() => gateway.close());
+  // Old ones come first in the table, and only old ones are private, as in a list that has grown: a plan that counts on an
+  // even mix reads half the table.
+  const isPrivate = 'id <= 30000 AND id % 10 = 0';
+  beforeAll(() =>
+    run(`
+      INSERT INTO users (id, username) SELECT n, 'user' || n FROM generate_series(1, 500) n;
+      WITH o AS (
+        INSERT INTO outfits (id, image_key, image_original_key, user_id, private, created, modified)
+        SELECT id, 'outfits/' || id, 'outfits/' || id, 1 + id % 500, ${isPrivate}, id / 3 * 1000000::bigint,
+               (id * 104729::bigint) % 120011 / 7 * 1000000
+        FROM generate_series(1, 120000) id
+        RETURNING *
+      )
+      INSERT INTO outfit_like_counts SELECT id, private, user_id, (id * 7919) % 997 / 10 FROM o;
+    `),
+  );
 
   async function cursorAt({ field }: Ordering, offset: number): Promise<string> {
     const { rows } = await gateway.database.pool.query(
@@ -146,13 +142,10 @@ describe('at 120,000 outfits', () => {
     // The viewer's outfits are the newest, behind the private ones of everyone else: a plan that
     // looks for them in the order of the list reads all of those.
     beforeAll(async () => {
-      await gateway.database.pool.query(`
-        SET LOCAL statement_timeout = 0;
+      await run(`
         UPDATE outfits SET private = true, user_id = ${viewer} WHERE id > 117000;
         UPDATE outfits SET private = true WHERE id <= 60000 AND user_id <> ${viewer};
-        ANALYZE outfits, outfit_like_counts;
       `);
-      await applyAll(gateway.database.pool);
       const { rows } = await gateway.database.pool.query(
         `SELECT count(*)::int AS owned FROM outfits WHERE user_id = ${viewer}`,
       );
@@ -182,39 +175,29 @@ describe('at 120,000 outfits', () => {
       },
     );
   });
-});
 
-describe('at 120,000 outfits of twelve users', () => {
-  let gateway: TestGateway;
+  describe('of twelve users', () => {
+    beforeAll(() => run(`UPDATE outfits SET user_id = 1 + id % 12, private = ${isPrivate};`));
 
-  beforeAll(async () => {
-    gateway = await openGrown();
-    await gateway.database.pool.query(`
-      SET LOCAL statement_timeout = 0;
-      UPDATE outfits SET user_id = 1 + id % 12;
-      ANALYZE outfits, outfit_like_counts;
-    `);
-  });
-  afterAll(() => gateway.close());
+    const most = 101;
 
-  const most = 101;
-
-  // A plan for any values that counts on few rows within bounds reads and sorts all outfits of a user.
-  describe.each([1, 3])('the first outfits of each of %i', (users) => {
-    test.each(orderings)('by $enum are read without the others', async (ordering) => {
-      const lists = Array.from(
-        { length: users },
-        (_, index) => `user${index}: user(databaseId: ${index + 1}) {
-          outfitConnection(ordering: ${ordering.enum}, first: ${most - 1}) {
-            edges { cursor } pageInfo { hasNextPage } } }`,
-      );
-      const plans = (await plansOf(gateway, `{ ${lists.join(' ')} }`)).flat();
-      const reads = plans.map((plan) => countReads(plan)).filter((count) => count > 0);
-      expect(reads).toHaveLength(2);
-      // Both segments of a list, public and private, can give all its first rows. A walk by id may follow the table, where
-      // each twelfth outfit is one of the user, instead of their index.
-      const each = ordering.enum.startsWith('ID') ? 24 : 2;
-      expect(Math.max(...reads)).toBeLessThanOrEqual(users * each * most);
+    // A plan for any values that counts on few rows within bounds reads and sorts all outfits of a user.
+    describe.each([1, 3])('the first outfits of each of %i', (users) => {
+      test.each(orderings)('by $enum are read without the others', async (ordering) => {
+        const lists = Array.from(
+          { length: users },
+          (_, index) => `user${index}: user(databaseId: ${index + 1}) {
+            outfitConnection(ordering: ${ordering.enum}, first: ${most - 1}) {
+              edges { cursor } pageInfo { hasNextPage } } }`,
+        );
+        const plans = (await plansOf(gateway, `{ ${lists.join(' ')} }`)).flat();
+        const reads = plans.map((plan) => countReads(plan)).filter((count) => count > 0);
+        expect(reads).toHaveLength(2);
+        // Both segments of a list, public and private, can give all its first rows. A walk by id may follow the table, where
+        // each twelfth outfit is one of the user, instead of their index.
+        const each = ordering.enum.startsWith('ID') ? 24 : 2;
+        expect(Math.max(...reads)).toBeLessThanOrEqual(users * each * most);
+      });
     });
   });
 });

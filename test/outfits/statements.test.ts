@@ -1,28 +1,13 @@
 // What is sent to the database for a list: how many statements, and which.
 import type pg from 'pg';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { openForTest, type TestGateway, useGateway } from '../support/gateway.ts';
+import { sentBy } from '../support/databases/statements.ts';
+import { openForTest, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { orderings, sortIds } from '../support/models/orderings.ts';
 
 const outfits = [...generateOutfits({ outfits: 1000, users: 60 })];
-
-/** The statements that a gateway sends from now on, except the probes of its answer cache. */
-function watchStatements({ database: { pool } }: TestGateway): () => pg.QueryConfig[] {
-  const spies = [vi.spyOn(pool, 'query'), vi.spyOn(pool, 'queryInLane')];
-  onTestFinished(() => {
-    for (const spy of spies) spy.mockRestore();
-  });
-  return () => {
-    const calls = spies.flatMap(({ mock }) => mock.calls as unknown as [pg.QueryConfig | string][]);
-    // What needs no lane is then sent by query, too. A text is of Prisma's connection, which it opens once.
-    const statements = [...new Set(calls.map(([statement]) => statement))];
-    return statements.filter((sent): sent is pg.QueryConfig => {
-      return typeof sent === 'object' && !sent.text.includes('pg_current_snapshot');
-    });
-  };
-}
 
 describe('on PostgreSQL, a list', () => {
   test('a list is read as ever after a statement that failed', async () => {
@@ -66,28 +51,25 @@ describe('on PostgreSQL, a list', () => {
         question.startsWith('/')
           ? (await gateway.get(question)).json()
           : gateway.post(`{ ${question} }`);
-      const sent = watchStatements(gateway);
       // Interpreted at first, compiled in the end.
       for (let round = 1; round <= 6; round++) {
-        await ask();
-        expect(sent()).toHaveLength(round * statements);
+        const sent = await sentBy(gateway, ask);
+        expect(sent).toHaveLength(statements);
+        // What is searched for decides on the plan.
+        const isNamed = sent.every(({ name }) => /^[\w-]{10,63}$/.test(`${name}`));
+        expect(isNamed).toBe(!question.includes('search'));
       }
-      // What is searched for decides on the plan.
-      const isNamed = sent().every(({ name }) => /^[\w-]{10,63}$/.test(`${name}`));
-      expect(isNamed).toBe(!question.includes('search'));
       expect(await ask()).not.toHaveProperty('errors');
     });
   });
 
   test('a list with a filter that has no condition is the plain list', async () => {
     const gateway = await openForTest('PostgreSQL', outfits, { CACHE_MAX_SIZE: '0' });
-    const sent = watchStatements(gateway);
     const textsFor = async (list: string) => {
-      const before = sent().length;
-      expect(await gateway.post(`{ ${list} { edges { cursor } } }`)).not.toHaveProperty('errors');
-      return sent()
-        .slice(before)
-        .map(({ text }) => text);
+      const sent = await sentBy(gateway, async () => {
+        expect(await gateway.post(`{ ${list} { edges { cursor } } }`)).not.toHaveProperty('errors');
+      });
+      return sent.map(({ text }) => text);
     };
     const plain = await textsFor('outfitConnection');
     for (const filter of ['{}', 'null', '{ search: " \\t" }', '{ ids: null }']) {
@@ -105,17 +87,18 @@ describe('on PostgreSQL, a list', () => {
     }
 
     test.each(orderings)('a list by $enum, all get theirs in one statement', async (list) => {
-      const sent = watchStatements(gateway);
       const page = (what: string) =>
         `outfits(ordering: ${list.enum}, ${what}) { count page pageCount results { id: databaseId user { id: databaseId } } }`;
-      const { data, errors } = await gateway.post(`{ outfitConnection(first: 20) { edges { node {
-        user { id: databaseId first: ${page('page: 1')} last: ${page('last: true')} }
-      } } } }`);
-      expect(errors).toBeUndefined();
-      const { edges } = (data as { outfitConnection: { edges: { node: { user: User } }[] } })
-        .outfitConnection;
+      let edges: { node: { user: User } }[] = [];
+      const sent = await sentBy(gateway, async () => {
+        const { data, errors } = await gateway.post(`{ outfitConnection(first: 20) { edges { node {
+          user { id: databaseId first: ${page('page: 1')} last: ${page('last: true')} }
+        } } } }`);
+        expect(errors).toBeUndefined();
+        edges = (data as { outfitConnection: { edges: typeof edges } }).outfitConnection.edges;
+      });
       // One for the outfits, one for all first pages, one for all last pages.
-      expect(sent()).toHaveLength(3);
+      expect(sent).toHaveLength(3);
       expect(edges).toHaveLength(20);
       expect(new Set(edges.map(({ node }) => node.user.id)).size).toBeGreaterThan(5);
       for (const { user } of edges.map(({ node }) => node)) {
@@ -187,11 +170,12 @@ describe('on PostgreSQL, a write', () => {
     ['the same again', create, { 'idempotency-key': 'new' }, 1],
   ] as const)('of %s, owner included', async (_name, field, headers, statements) => {
     const viewer = await signIn(outfits[0]?.userId);
-    const sent = watchStatements(gateway);
-    const answer = await gateway.post(`mutation { ${field} }`, {}, { ...viewer, ...headers });
-    expect(answer).not.toHaveProperty('errors');
-    expect(sent()).toHaveLength(statements);
-    for (const { name } of sent()) expect(name).toMatch(/^[\w-]{10,63}$/);
+    const sent = await sentBy(gateway, async () => {
+      const answer = await gateway.post(`mutation { ${field} }`, {}, { ...viewer, ...headers });
+      expect(answer).not.toHaveProperty('errors');
+    });
+    expect(sent).toHaveLength(statements);
+    for (const { name } of sent) expect(name).toMatch(/^[\w-]{10,63}$/);
   });
 });
 
@@ -208,16 +192,17 @@ describe.each([
       PAGE_SIZE: String(pageSize),
       GRAPHQL_MAX_COST: '1000000',
     });
-    const sent = watchStatements(gateway);
     const found: number[] = [];
-    for (let page = 1; page <= near + 1; page++) {
-      const field = `outfits(ordering: LIKE_COUNT_DESC, page: ${page})`;
-      const { data } = await gateway.post(`{ list: ${field} { results { id: databaseId } } }`);
-      // The last one may be past the end.
-      const { list } = data as { list: { results: { id: number }[] } | null };
-      found.push(...(list?.results ?? []).map(({ id }) => id));
-    }
-    const texts = sent().map(({ text }) => text);
+    const sent = await sentBy(gateway, async () => {
+      for (let page = 1; page <= near + 1; page++) {
+        const field = `outfits(ordering: LIKE_COUNT_DESC, page: ${page})`;
+        const { data } = await gateway.post(`{ list: ${field} { results { id: databaseId } } }`);
+        // The last one may be past the end.
+        const { list } = data as { list: { results: { id: number }[] } | null };
+        found.push(...(list?.results ?? []).map(({ id }) => id));
+      }
+    });
+    const texts = sent.map(({ text }) => text);
     expect(texts.map((text) => text.includes('seek_outfits'))).toEqual([
       ...Array(near).fill(false),
       true,
@@ -235,18 +220,19 @@ describe('prepared statements', () => {
   });
 
   test('each is prepared once on a connection, and used again for every page', async () => {
-    const sent = watchStatements(gateway);
-    for (let page = 1; page <= 8; page++) {
-      await gateway.get(`/api/outfits/?page=${page}`);
-      await gateway.get(`/api/outfits/?ordering=-like_count&page=${page}`);
-      await gateway.post(
-        '{ outfits { results { user { outfits { results { id: databaseId } } } } } }',
-      );
-    }
-    const texts = new Set(sent().map(({ text }) => text));
-    const names = new Set(sent().map(({ name }) => name));
+    const sent = await sentBy(gateway, async () => {
+      for (let page = 1; page <= 8; page++) {
+        await gateway.get(`/api/outfits/?page=${page}`);
+        await gateway.get(`/api/outfits/?ordering=-like_count&page=${page}`);
+        await gateway.post(
+          '{ outfits { results { user { outfits { results { id: databaseId } } } } } }',
+        );
+      }
+    });
+    const texts = new Set(sent.map(({ text }) => text));
+    const names = new Set(sent.map(({ name }) => name));
     // A text has one name, and a name has one text.
-    expect(new Set(sent().map(({ text, name }) => `${name}: ${text}`)).size).toBe(texts.size);
+    expect(new Set(sent.map(({ text, name }) => `${name}: ${text}`)).size).toBe(texts.size);
     expect(names.size).toBe(texts.size);
     expect(names.size).toBeLessThan(6);
     const { rows } = await gateway.database.pool.query(
@@ -258,14 +244,15 @@ describe('prepared statements', () => {
   });
 
   test('for a single outfit and lists of a user the plan is made once, not for every request', async () => {
-    const sent = watchStatements(gateway);
-    for (let id = 1; id <= 20; id++) {
-      await gateway.post(
-        `{ outfit(databaseId: ${id}) { title } user(databaseId: ${id}) { outfits { count } } }`,
-      );
-    }
+    const sent = await sentBy(gateway, async () => {
+      for (let id = 1; id <= 20; id++) {
+        await gateway.post(
+          `{ outfit(databaseId: ${id}) { title } user(databaseId: ${id}) { outfits { count } } }`,
+        );
+      }
+    });
     // Users are read by Prisma, whose LIMIT is a parameter: PostgreSQL plans for its value each time, by the primary key.
-    const own = sent().filter(({ text }) => !text.includes('"users"'));
+    const own = sent.filter(({ text }) => !text.includes('"users"'));
     const names = [...new Set(own.map(({ name }) => name))];
     expect(names).toHaveLength(2);
     const { rows } = await gateway.database.pool.query(

@@ -7,7 +7,6 @@ import { connectForTest, databaseUrlOf } from '../support/databases/connections.
 import { countBlocked } from '../support/faults/clients.ts';
 import { openForTest, outfitId, useGateway } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
-import { laneKinds } from '../support/lane.ts';
 
 const pageSize = 7;
 
@@ -32,132 +31,125 @@ const rows = [...generateOutfits({ outfits: total, users: 4 })]
 /** An outfit that only its owner may see. */
 const hidden = rows.find((row) => row.private && row.userId === 1) as OutfitRow;
 
-describe.each(laneKinds)('on %s', (kind) => {
-  describe.each(['listed', 'owner'])('with PRIVATE_OUTFITS=%s', (mode) => {
-    const settings = { PRIVATE_OUTFITS: mode, AUTH_JWT_SECRET: secret };
-    const gateway = useGateway(kind, rows, { ...settings, PAGE_SIZE: String(pageSize) });
-    const headers = new Map<Viewer, Record<string, string>>();
-    const get = (viewer: Viewer, url: string, more: Record<string, string> = {}) =>
-      gateway.get(url, { ...headers.get(viewer), ...more });
-    const post = (viewer: Viewer, query: string, variables: object = {}) =>
-      gateway.post(query, variables, headers.get(viewer));
-    /** The rule itself, as a person would say it. */
-    const visibleTo = (viewer: Viewer, all: readonly OutfitRow[] = rows) =>
-      all.filter((row) => mode === 'listed' || !row.private || row.userId === viewers[viewer]);
+describe.each(['listed', 'owner'])('with PRIVATE_OUTFITS=%s', (mode) => {
+  const settings = { PRIVATE_OUTFITS: mode, AUTH_JWT_SECRET: secret };
+  const gateway = useGateway('PostgreSQL', rows, { ...settings, PAGE_SIZE: String(pageSize) });
+  const headers = new Map<Viewer, Record<string, string>>();
+  const get = (viewer: Viewer, url: string, more: Record<string, string> = {}) =>
+    gateway.get(url, { ...headers.get(viewer), ...more });
+  const post = (viewer: Viewer, query: string, variables: object = {}) =>
+    gateway.post(query, variables, headers.get(viewer));
+  /** The rule itself, as a person would say it. */
+  const visibleTo = (viewer: Viewer, all: readonly OutfitRow[] = rows) =>
+    all.filter((row) => mode === 'listed' || !row.private || row.userId === viewers[viewer]);
 
-    beforeAll(async () => {
-      for (const viewer of viewerNames) headers.set(viewer, await signIn(viewers[viewer]));
-    });
-
-    test.each(viewerNames)(
-      '%s learns nothing of hidden outfits from what writes answer',
-      async (viewer) => {
-        const isSeen = visibleTo(viewer).includes(hidden);
-        const unseen = isSeen ? undefined : 'NOT_FOUND';
-        const [change, like] = {
-          nobody: ['UNAUTHENTICATED', 'UNAUTHENTICATED'],
-          owner: [undefined, undefined],
-          other: [unseen ?? 'FORBIDDEN', unseen],
-          // The stranger is no user at all, so its token does not hold for writing.
-          stranger: [unseen ?? 'FORBIDDEN', unseen ?? 'UNAUTHENTICATED'],
-        }[viewer];
-        const id = `id: "${outfitId(hidden.id)}"`;
-        for (const [field, code] of [
-          [`updateOutfit(${id}, input: {})`, change],
-          [`likeOutfit(${id})`, like],
-          [`unlikeOutfit(${id})`, like],
-          ...(viewer === 'owner' ? [] : [[`deleteOutfit(${id})`, change]]),
-        ]) {
-          const given = code
-            ? '__typename'
-            : 'outfit { id: databaseId user { outfits { count } } }';
-          const { data, errors } = await post(viewer, `mutation { answer: ${field} { ${given} } }`);
-          if (code === undefined) {
-            const theirs = visibleTo(viewer).filter((row) => row.userId === hidden.userId);
-            const outfit = { id: hidden.id, user: { outfits: { count: theirs.length } } };
-            expect(data).toEqual({ answer: { outfit } });
-          } else {
-            const message = `There is no outfit with the id ${hidden.id}.`;
-            expect(errors).toMatchObject([
-              { extensions: { code }, ...(code === 'NOT_FOUND' ? { message } : {}) },
-            ]);
-          }
-        }
-      },
-    );
-
-    const query = '{ outfits(ordering: ID_ASC) { count results { id: databaseId } } }';
-    const url = `/graphql?${new URLSearchParams({ query })}`;
-    const firstPage = (visible: readonly OutfitRow[]) => ({
-      count: visible.length,
-      results: idsOf(visible.slice(0, pageSize)).map((id) => ({ id })),
-    });
-    test.each<[string, string, (visible: readonly OutfitRow[]) => object]>([
-      ['REST', '/api/outfits/?ordering=id', firstPage],
-      ['GraphQL, by GET', url, (visible) => ({ data: { outfits: firstPage(visible) } })],
-      [
-        'GraphQL, by POST',
-        '{ outfitConnection { totalCount } }',
-        ({ length: totalCount }) => ({ data: { outfitConnection: { totalCount } } }),
-      ],
-      [
-        'GraphQL, one outfit',
-        `{ outfit(databaseId: ${hidden.id}) { id: databaseId } }`,
-        (visible) => ({ data: { outfit: visible.includes(hidden) ? { id: hidden.id } : null } }),
-      ],
-    ])(
-      'asked again and again over %s, each gets the own answer',
-      async (_way, question, answer) => {
-        const ask = async (viewer: Viewer) =>
-          question.startsWith('/') ? (await get(viewer, question)).json() : post(viewer, question);
-        for (const order of [viewerNames, viewerNames.toReversed()]) {
-          // Anything may have changed, so that nothing is kept of what was asked before.
-          await gateway.database.pool.query(
-            'INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id())',
-          );
-          const expected = order.map((viewer) => answer(visibleTo(viewer)));
-          for (let round = 0; round < 6; round++) {
-            for (const [index, viewer] of order.entries()) {
-              // Twice in a row, and all at once: what is under way is shared too.
-              const given = await Promise.all([ask(viewer), ask(viewer)]);
-              expect(given).toMatchObject([expected[index], expected[index]]);
-            }
-            expect(await Promise.all(order.map(ask))).toMatchObject(expected);
-          }
-        }
-      },
-    );
-
-    test.each([
-      ['REST', '/api/outfits/?ordering=id'],
-      ['REST, the second page', '/api/outfits/?ordering=id&page=2'],
-      ['GraphQL', url],
-    ])(
-      'over %s, an answer says who may keep it, and the tag of another gives 304 for the same content only',
-      async (_way, target) => {
-        for (let round = 0; round < 5; round++) {
-          const full = new Map<Viewer, LightMyRequestResponse>();
-          for (const viewer of viewerNames) full.set(viewer, await get(viewer, target));
-          for (const [viewer, own] of full) {
-            const isOwn = mode === 'owner' && viewer !== 'nobody';
-            const cached = { 'cache-control': isOwn ? 'private, no-cache' : 'no-cache' };
-            expect(own).toMatchObject({ statusCode: 200, headers: cached });
-            for (const other of full.values()) {
-              const tag = String(other.headers.etag);
-              const response = await get(viewer, target, { 'if-none-match': tag });
-              expect(response).toMatchObject(
-                other.body === own.body
-                  ? { statusCode: 304, headers: cached }
-                  : { statusCode: 200, headers: cached, body: own.body },
-              );
-            }
-          }
-          const bodies = new Set([...full.values()].map(({ body }) => body));
-          expect(bodies.size).toBe(mode === 'owner' ? 3 : 1);
-        }
-      },
-    );
+  beforeAll(async () => {
+    for (const viewer of viewerNames) headers.set(viewer, await signIn(viewers[viewer]));
   });
+
+  test.each(viewerNames)(
+    '%s learns nothing of hidden outfits from what writes answer',
+    async (viewer) => {
+      const isSeen = visibleTo(viewer).includes(hidden);
+      const unseen = isSeen ? undefined : 'NOT_FOUND';
+      const [change, like] = {
+        nobody: ['UNAUTHENTICATED', 'UNAUTHENTICATED'],
+        owner: [undefined, undefined],
+        other: [unseen ?? 'FORBIDDEN', unseen],
+        // The stranger is no user at all, so its token does not hold for writing.
+        stranger: [unseen ?? 'FORBIDDEN', unseen ?? 'UNAUTHENTICATED'],
+      }[viewer];
+      const id = `id: "${outfitId(hidden.id)}"`;
+      for (const [field, code] of [
+        [`updateOutfit(${id}, input: {})`, change],
+        [`likeOutfit(${id})`, like],
+        [`unlikeOutfit(${id})`, like],
+        ...(viewer === 'owner' ? [] : [[`deleteOutfit(${id})`, change]]),
+      ]) {
+        const given = code ? '__typename' : 'outfit { id: databaseId user { outfits { count } } }';
+        const { data, errors } = await post(viewer, `mutation { answer: ${field} { ${given} } }`);
+        if (code === undefined) {
+          const theirs = visibleTo(viewer).filter((row) => row.userId === hidden.userId);
+          const outfit = { id: hidden.id, user: { outfits: { count: theirs.length } } };
+          expect(data).toEqual({ answer: { outfit } });
+        } else {
+          const message = `There is no outfit with the id ${hidden.id}.`;
+          expect(errors).toMatchObject([
+            { extensions: { code }, ...(code === 'NOT_FOUND' ? { message } : {}) },
+          ]);
+        }
+      }
+    },
+  );
+
+  const query = '{ outfits(ordering: ID_ASC) { count results { id: databaseId } } }';
+  const url = `/graphql?${new URLSearchParams({ query })}`;
+  const firstPage = (visible: readonly OutfitRow[]) => ({
+    count: visible.length,
+    results: idsOf(visible.slice(0, pageSize)).map((id) => ({ id })),
+  });
+  test.each<[string, string, (visible: readonly OutfitRow[]) => object]>([
+    ['REST', '/api/outfits/?ordering=id', firstPage],
+    ['GraphQL, by GET', url, (visible) => ({ data: { outfits: firstPage(visible) } })],
+    [
+      'GraphQL, by POST',
+      '{ outfitConnection { totalCount } }',
+      ({ length: totalCount }) => ({ data: { outfitConnection: { totalCount } } }),
+    ],
+    [
+      'GraphQL, one outfit',
+      `{ outfit(databaseId: ${hidden.id}) { id: databaseId } }`,
+      (visible) => ({ data: { outfit: visible.includes(hidden) ? { id: hidden.id } : null } }),
+    ],
+  ])('asked again and again over %s, each gets the own answer', async (_way, question, answer) => {
+    const ask = async (viewer: Viewer) =>
+      question.startsWith('/') ? (await get(viewer, question)).json() : post(viewer, question);
+    for (const order of [viewerNames, viewerNames.toReversed()]) {
+      // Anything may have changed, so that nothing is kept of what was asked before.
+      await gateway.database.pool.query(
+        'INSERT INTO outfit_changes (xid) VALUES (pg_current_xact_id())',
+      );
+      const expected = order.map((viewer) => answer(visibleTo(viewer)));
+      for (let round = 0; round < 3; round++) {
+        for (const [index, viewer] of order.entries()) {
+          // Twice in a row, and all at once: what is under way is shared too.
+          const given = await Promise.all([ask(viewer), ask(viewer)]);
+          expect(given).toMatchObject([expected[index], expected[index]]);
+        }
+        expect(await Promise.all(order.map(ask))).toMatchObject(expected);
+      }
+    }
+  });
+
+  test.each([
+    ['REST', '/api/outfits/?ordering=id'],
+    ['REST, the second page', '/api/outfits/?ordering=id&page=2'],
+    ['GraphQL', url],
+  ])(
+    'over %s, an answer says who may keep it, and the tag of another gives 304 for the same content only',
+    async (_way, target) => {
+      for (let round = 0; round < 2; round++) {
+        const full = new Map<Viewer, LightMyRequestResponse>();
+        for (const viewer of viewerNames) full.set(viewer, await get(viewer, target));
+        for (const [viewer, own] of full) {
+          const isOwn = mode === 'owner' && viewer !== 'nobody';
+          const cached = { 'cache-control': isOwn ? 'private, no-cache' : 'no-cache' };
+          expect(own).toMatchObject({ statusCode: 200, headers: cached });
+          for (const other of full.values()) {
+            const tag = String(other.headers.etag);
+            const response = await get(viewer, target, { 'if-none-match': tag });
+            expect(response).toMatchObject(
+              other.body === own.body
+                ? { statusCode: 304, headers: cached }
+                : { statusCode: 200, headers: cached, body: own.body },
+            );
+          }
+        }
+        const bodies = new Set([...full.values()].map(({ body }) => body));
+        expect(bodies.size).toBe(mode === 'owner' ? 3 : 1);
+      }
+    },
+  );
 });
 
 describe('on PostgreSQL, a like while another transaction', () => {

@@ -2,20 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import type pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { deleteExpiredAnswers } from '../../src/outfits/writes/idempotency.ts';
 import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
 import { countBlocked } from '../support/faults/clients.ts';
-import {
-  databaseKinds,
-  openForTest,
-  outfitId,
-  type TestGateway,
-  useGateway,
-} from '../support/gateway.ts';
+import { databaseKinds, openForTest, outfitId, useGateway } from '../support/gateway.ts';
 import { postGraphql } from '../support/http/graphql.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -342,7 +334,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
           const known = [...names, 'non_field_errors'].filter((name) => found.includes(name));
           expect(found).toEqual(known);
         }),
-        { numRuns: 200 },
+        { numRuns: 100 },
       );
     });
   });
@@ -584,66 +576,47 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(countOf(data?.['b'])).toBe(countOf(data?.['a']) + 1);
   });
 
-  describe('SQL of others', () => {
-    const run = (statement: string, values: unknown[] = []) =>
-      gateway.database.pool.query(statement, values);
-    const expectRight = async () => {
-      expect((await run('SELECT * FROM check_outfit_likes()')).rows).toEqual([]);
-      expect((await run('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
-    };
-    const insert = (id: number) =>
-      `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
-       VALUES (${id}, 'x', 'x', ${ownerId}, 0, 0)`;
-
-    test('SQL of others that gives outfits another id, owner or visibility is followed by their likes', async () => {
-      const id = await newOutfit();
-      const [moved, made, renamed] = [900_001, 900_002, 800_000 + otherId];
-      await run('UPDATE outfit_like_counts SET likes = 7 WHERE id = $1', [id]);
-      const own = { private: true, userId: ownerId };
-      const others = { private: false, userId: otherId };
-      for (const [statement, ...expected] of [
-        [`UPDATE outfits SET private = NOT private WHERE id = ${id}`, { id, ...own }],
-        [
-          `UPDATE outfits SET user_id = ${otherId}, private = false WHERE id = ${id}`,
-          { id, ...others },
-        ],
-        [`UPDATE outfits SET id = ${moved} WHERE id = ${id}`, { id: moved, ...others }],
-        // Over one that is there, and what was its id is the next one's.
-        [
-          `${insert(moved)} ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, private = true`,
-          { id: moved, ...own },
-        ],
-        [
-          `MERGE INTO outfits o USING (VALUES (${moved})) AS given (id) ON given.id = o.id
-           WHEN MATCHED THEN UPDATE SET private = false, user_id = ${otherId}`,
-          { id: moved, ...others },
-        ],
-        [
-          `UPDATE users SET id = ${renamed} WHERE id = ${otherId}`,
-          { id: moved, private: false, userId: renamed },
-        ],
-        [`UPDATE users SET id = ${otherId} WHERE id = ${renamed}`, { id: moved, ...others }],
-        [
-          `CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS $$
-             BEGIN NEW.private := true; NEW.user_id := ${ownerId}; RETURN NEW; END $$;
-           CREATE TRIGGER hide BEFORE INSERT OR UPDATE ON outfits FOR EACH ROW EXECUTE FUNCTION hide();
-           UPDATE outfits SET title = 'Hidden' WHERE id = ${moved};
-           ${insert(made)};
-           DROP FUNCTION hide CASCADE`,
-          { id: moved, ...own },
-          { id: made, ...own, likes: 0 },
-        ],
-        [`DELETE FROM outfits WHERE id IN (${moved}, ${made})`],
-      ] as const) {
-        await run(statement);
-        const { rows: found } = await run(
-          `SELECT id, private, user_id AS "userId", likes FROM outfit_like_counts
-           WHERE id IN (${id}, ${moved}, ${made}) ORDER BY id`,
-        );
-        expect(found).toEqual(expected.map((row) => ({ likes: 7, ...row })));
-        await expectRight();
-      }
-    });
+  // All other statements are in the storm of counts.test.ts, which does not see numbers that are lost.
+  test('SQL of others that gives an outfit another id, owner or visibility keeps the number of its likes', async () => {
+    const run = (statement: string) => gateway.database.pool.query(statement);
+    const id = await newOutfit();
+    const moved = 900_001;
+    const others = { private: false, userId: otherId };
+    await run(`UPDATE outfit_like_counts SET likes = 7 WHERE id = ${id}`);
+    const insert = `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
+      VALUES (${moved}, 'x', 'x', ${otherId}, 0, 0)`;
+    for (const [statement, expected] of [
+      [
+        `UPDATE outfits SET private = true WHERE id = ${id}`,
+        { id, private: true, userId: ownerId },
+      ],
+      [
+        `UPDATE outfits SET id = ${moved} WHERE id = ${id}`,
+        { id: moved, private: true, userId: ownerId },
+      ],
+      [
+        `${insert} ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, private = false`,
+        { id: moved, ...others },
+      ],
+      // A trigger of the operator has the last word.
+      [
+        `CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS $$
+           BEGIN NEW.private := true; NEW.user_id := ${ownerId}; RETURN NEW; END $$;
+         CREATE TRIGGER hide BEFORE UPDATE ON outfits FOR EACH ROW EXECUTE FUNCTION hide();
+         UPDATE outfits SET title = 'Hidden' WHERE id = ${moved};
+         DROP FUNCTION hide CASCADE`,
+        { id: moved, private: true, userId: ownerId },
+      ],
+    ] as const) {
+      await run(statement);
+      const { rows: found } = await run(
+        `SELECT id, private, user_id AS "userId", likes FROM outfit_like_counts WHERE id IN (${id}, ${moved})`,
+      );
+      expect(found).toEqual([{ likes: 7, ...expected }]);
+    }
+    await run(`DELETE FROM outfits WHERE id = ${moved}`);
+    for (const check of ['check_outfit_likes', 'check_outfit_counts'])
+      expect((await run(`SELECT * FROM ${check}()`)).rows).toEqual([]);
   });
 
   test('outfits are liked, hidden and deleted concurrently, and the later request finds none', async () => {
@@ -651,7 +624,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       [...new Set(rows.map((row) => row.userId))].map((id) => signIn(id)),
     );
     const before = await count();
-    for (let round = 0; round < 6; round++) {
+    for (let round = 0; round < 4; round++) {
       const ids = await Promise.all(Array.from({ length: 4 }, newOutfit));
       const answers = await Promise.all(
         ids.flatMap((id) => {
@@ -867,34 +840,6 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 });
 
-// A gateway retries a statement that ended in a deadlock: nothing does here.
-test('on PostgreSQL, likes and what is done to their outfits never wait for each other in a circle', async () => {
-  const gateway = await openForTest('PostgreSQL', rows);
-  const connectionString = databaseUrlOf(gateway.database.pool);
-  const sessions = await Promise.all(
-    Array.from({ length: 12 }, () => connectForTest(connectionString)),
-  );
-  const users = [...new Set(rows.map((row) => row.userId))];
-  const ids = rows.slice(0, 6).map((row) => row.id);
-  const statementsOf = (id: number) => [
-    ...users.map((user) => `SELECT FROM like_outfit(${id}, ${user}, ${user % 3 > 0}, true)`),
-    `UPDATE outfits SET private = NOT private WHERE id = ${id}`,
-    `UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = ${id}`,
-    `DELETE FROM outfits WHERE id = ${id}`,
-    ...users.map((user) => `SELECT FROM like_outfit(${id}, ${user}, true, true)`),
-  ];
-  for (let round = 0; round < 20; round++) {
-    await saveOutfits(gateway.database.pool, rows);
-    const statements = ids.flatMap(statementsOf).values();
-    const runNext = async (session: pg.Client) => {
-      for (const statement of statements) await session.query(statement);
-    };
-    await Promise.all(sessions.map(runNext));
-    const left = 'SELECT FROM outfit_like_counts WHERE id = ANY($1::int[])';
-    expect((await gateway.database.pool.query(left, [ids])).rowCount).toBe(0);
-  }
-});
-
 const given = 'user_id = $2';
 const givenAndHidden = `${given}, private = true`;
 test.each([
@@ -933,46 +878,26 @@ test.each([
   },
 );
 
-describe('while the table is locked by others', () => {
+test('creates with a key and without one that wait longer than REQUEST_TIMEOUT are a 503, and the key is not used up', async () => {
+  const environment = { AUTH_JWT_SECRET: secret, REQUEST_TIMEOUT: '1s' };
+  const gateway = await openForTest('PostgreSQL', rows, environment);
+  const client = await connectForTest(databaseUrlOf(gateway.database.pool));
   const key = { 'idempotency-key': 'locked' };
-  const publish = async ({ app }: TestGateway, headers: Record<string, string> = {}) =>
-    app.inject({
+  const publish = async (headers: Record<string, string> = {}) =>
+    gateway.app.inject({
       method: 'POST',
       url: '/api/outfits/',
       headers: { ...(await signIn(ownerId)), ...headers },
       payload: { image_key: image },
     });
-
-  /** Sends creates, one of them with a key; gives their answers, and the connection that holds the lock. */
-  async function createBehindLock(settings: Record<string, string>) {
-    const environment = { AUTH_JWT_SECRET: secret, ...settings };
-    const gateway = await openForTest('PostgreSQL', rows, environment);
-    const client = await connectForTest(databaseUrlOf(gateway.database.pool));
-    await client.query('BEGIN; LOCK TABLE outfits');
-    const answers = Promise.all([publish(gateway), publish(gateway, key)]);
-    return { gateway, client, answers, waiting: () => countBlocked(client) };
+  await client.query('BEGIN; LOCK TABLE outfits');
+  for (const { statusCode, headers } of await Promise.all([publish(), publish(key)])) {
+    expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
   }
-
-  test('creates wait, with a key as without one', async () => {
-    const { gateway, client, answers, waiting } = await createBehindLock({});
-    await expect.poll(waiting).toBe(2);
-    await client.query('COMMIT');
-    const [plain, first] = await answers;
-    expect([plain.statusCode, first.statusCode]).toEqual([201, 201]);
-    expect((await publish(gateway, key)).body).toBe(first.body);
-  });
-
-  test('for longer than REQUEST_TIMEOUT, both are a 503, and the key is not used up', async () => {
-    const settings = { REQUEST_TIMEOUT: '1s' };
-    const { gateway, client, answers, waiting } = await createBehindLock(settings);
-    for (const { statusCode, headers } of await answers) {
-      expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
-    }
-    await expect.poll(waiting).toBe(0);
-    await client.query('COMMIT');
-    // On a busy machine, these may take longer, too.
-    const count = async () => (await gateway.get('/api/outfits/')).json().count;
-    await expect.poll(count).toBe(rows.length);
-    await expect.poll(async () => (await publish(gateway, key)).statusCode).toBe(201);
-  });
+  await expect.poll(() => countBlocked(client)).toBe(0);
+  await client.query('COMMIT');
+  // On a busy machine, these may take longer, too.
+  const count = async () => (await gateway.get('/api/outfits/')).json().count;
+  await expect.poll(count).toBe(rows.length);
+  await expect.poll(async () => (await publish(key)).statusCode).toBe(201);
 });

@@ -1,8 +1,9 @@
 // How PostgreSQL runs the statements that the service sends.
 import pg from 'pg';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import type { TestGateway } from '../gateway.ts';
 import { connectTo, databaseUrlOf } from './connections.ts';
+import { sentBy } from './statements.ts';
 
 export interface PlanNode {
   readonly 'Shared Hit Blocks': number;
@@ -28,13 +29,9 @@ export async function plansOf(
   query: string,
   ask: TestGateway['post'] = post,
 ): Promise<PlanNode[][]> {
-  const { pool } = database;
-  const sent = [vi.spyOn(pool, 'query'), vi.spyOn(pool, 'queryInLane')];
-  expect(await ask(query)).not.toHaveProperty('errors');
-  const calls = sent.flatMap(({ mock }) => mock.calls as unknown as [pg.QueryConfig | string][]);
-  // What needs no lane is then sent by query, too. A text is of Prisma's connection, which it opens once.
-  const statements = new Set(calls.flatMap(([sent]) => (typeof sent === 'string' ? [] : sent)));
-  for (const spy of sent) spy.mockRestore();
+  const statements = await sentBy({ database }, async () =>
+    expect(await ask(query)).not.toHaveProperty('errors'),
+  );
   const client = await connectTo(databaseUrlOf(database.pool));
   try {
     const plans: PlanNode[][] = [];
