@@ -198,15 +198,16 @@ CREATE OR REPLACE FUNCTION attached_save_each(given_users bigint[], given_outfit
 LANGUAGE plpgsql AS $$
 DECLARE
   one record;
-  missing bigint[] := ARRAY(SELECT id FROM unnest(given_users) AS id WHERE NOT EXISTS (SELECT FROM users u WHERE u.id = id.id));
-  waiting record;
 BEGIN
-  -- In the order of attached_save, users before them: an outfit is saved before likes of others, whose ids may be lower.
+  -- With what has waited for these users, each of it alone, too.
+  SELECT given_outfits || array_agg(id) FILTER (WHERE kind = 'outfits'), liked || array_agg(id) FILTER (WHERE kind = 'likes'), likers || array_agg(user_id) FILTER (WHERE kind = 'likes')
+  INTO given_outfits, liked, likers FROM attached_problems WHERE kind <> 'users' AND user_id = ANY (given_users);
+  -- In the order of attached_save: an outfit is saved before likes of others, whose ids may be lower.
   PERFORM FROM users WHERE id = ANY (given_users) ORDER BY id FOR NO KEY UPDATE;
   IF given_outfits IS NOT NULL THEN
     PERFORM FROM outfits WHERE id = ANY (given_outfits || liked) ORDER BY id FOR UPDATE;
   END IF;
-  -- Users first without what has waited for them, and again at last: those that are gone, after their outfits and likes.
+  -- Users first without what needs them, and again at last: those that are gone, after their outfits and likes.
   FOR one IN
     SELECT 'users' AS kind, id, 0::bigint AS user_id, nth FROM unnest(given_users) AS id, unnest(ARRAY[1, 4]) AS nth UNION SELECT 'outfits', id, 0, 2 FROM unnest(given_outfits) AS id
     UNION SELECT 'likes', id, user_id, 3 FROM unnest(liked, likers) AS l (id, user_id) ORDER BY nth, id, user_id
@@ -220,19 +221,13 @@ BEGIN
         PERFORM attached_save(CASE one.nth WHEN 4 THEN ARRAY[one.id] END, CASE one.nth WHEN 2 THEN ARRAY[one.id] END,
           CASE one.nth WHEN 3 THEN ARRAY[one.id] END, CASE one.nth WHEN 3 THEN ARRAY[one.user_id] END);
       END IF;
-    EXCEPTION WHEN OTHERS THEN
-      IF SQLSTATE IN ('40001', '40P01', '55P03') THEN
-        RAISE;
-      END IF;
+    EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
+      RAISE;
+    WHEN OTHERS THEN
       DELETE FROM attached_problems WHERE kind = one.kind AND id = one.id AND (kind <> 'likes' OR user_id = one.user_id);
       INSERT INTO attached_problems VALUES (one.kind, one.id, one.user_id, SQLERRM) ON CONFLICT (kind, id, user_id) DO UPDATE SET problem = excluded.problem;
     END;
   END LOOP;
-  SELECT array_agg(id) FILTER (WHERE kind = 'outfits') AS outfits, array_agg(id) FILTER (WHERE kind = 'likes') AS liked, array_agg(user_id) FILTER (WHERE kind = 'likes') AS likers
-  INTO waiting FROM attached_problems WHERE kind <> 'users' AND user_id = ANY (missing) AND EXISTS (SELECT FROM users u WHERE u.id = user_id);
-  IF waiting.outfits IS NOT NULL OR waiting.liked IS NOT NULL THEN
-    PERFORM attached_save_each(NULL, waiting.outfits, waiting.liked, waiting.likers);
-  END IF;
 END $$;
 
 -- Plans for a few ids are made once for a session: planning takes ten times as long as running them. By indexes, so that such
@@ -243,10 +238,9 @@ DECLARE
   nothing text;
 BEGIN
   nothing := attached_save(given_users, given_outfits, liked, likers);
-EXCEPTION WHEN OTHERS THEN
-  IF SQLSTATE IN ('40001', '40P01', '55P03') THEN
-    RAISE;
-  END IF;
+EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
+  RAISE;
+WHEN OTHERS THEN
   PERFORM attached_save_each(given_users, given_outfits, liked, likers);
 END $$;
 

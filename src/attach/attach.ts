@@ -9,7 +9,7 @@ import { applyPendingChanges } from '../outfits/counts.ts';
 import { moveSequences } from '../outfits/writes/bulk.ts';
 import { attachedMapping, type Key, retryProblems, saveKeys } from './attachment.ts';
 import type { Kind } from './columns.ts';
-import { type Comparison, compare, type Difference } from './compare.ts';
+import { type Comparison, compare, type Difference, guardedTables } from './compare.ts';
 import type { Mapping } from './mapping.ts';
 import {
   findReadColumns,
@@ -36,7 +36,6 @@ const appliedAtOnce = 20_000;
 const maxRounds = 20;
 
 const ownPath = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`;
-const guardedTables = ['users', 'outfits', 'outfit_likes'];
 
 /** All statements that `attach` runs before the first copy, as scripts: each is one transaction. */
 export async function installScripts(
@@ -81,10 +80,7 @@ function triggerScript(table: WatchedTable, nth: number): string {
       ({ name, mode }) =>
         `ALTER TABLE ${table.name} ENABLE ${mode === 'R' ? 'REPLICA' : 'ALWAYS'} TRIGGER ${name};`,
     );
-  const create = triggers.map(({ definition }) =>
-    `${definition};`.replace('CREATE TRIGGER', 'CREATE OR REPLACE TRIGGER'),
-  );
-  return [...create, ...modes].join('\n');
+  return [...triggers.map(({ definition }) => `${definition};`), ...modes].join('\n');
 }
 
 const runScript = (pool: pg.Pool, script: string, what: string) =>
@@ -112,13 +108,10 @@ async function briefly<Result>(
   }
 }
 
-export interface Progress {
+export interface AttachOptions {
   /** @param total an estimate */
   onCopied(kind: Kind, rows: number, total: number): void;
   onMended(kind: Difference['kind'], rows: number): void;
-}
-
-export interface AttachOptions extends Progress {
   readonly signal: AbortSignal;
   /** Whether what the old tables do not have is removed here. */
   readonly prune: boolean;
@@ -191,24 +184,23 @@ async function copy(
       [Object.keys(mapping[kind].changes)[0]],
     );
     const [{ total } = { total: 0 }] = estimates;
-    let [last, copied, applied, size] = [Number.MIN_SAFE_INTEGER, 0, 0, 100];
-    let hasEnded = false;
-    let taken: Promise<number[]> = Promise.resolve([]);
-    const take = async () => {
-      const { rows: batch } = await pool.query<{ id: number }>(
-        `SELECT id::float8 AS id FROM (${rows[kind]}) s WHERE s.id > $1::bigint ORDER BY s.id LIMIT $2`,
-        [last, size],
-      );
-      const ids = batch.map(({ id }) => id);
-      last = ids.at(-1) ?? last;
-      return ids;
-    };
+    let [copied, applied, size] = [0, 0, 100];
+    async function* readBatches() {
+      for (let last: number | undefined = Number.MIN_SAFE_INTEGER; last !== undefined; ) {
+        const { rows: batch }: pg.QueryResult<{ id: number }> = await pool.query(
+          `SELECT id::float8 AS id FROM (${rows[kind]}) s WHERE s.id > $1::bigint ORDER BY s.id LIMIT $2`,
+          [last, size],
+        );
+        const ids = batch.map(({ id }) => id);
+        last = ids.at(-1);
+        if (last !== undefined) yield ids;
+      }
+    }
+    const batches = readBatches();
+    // Where one ends or fails, so do the batches: the others end after theirs.
     const work = async () => {
-      while (!hasEnded) {
+      for await (const ids of batches) {
         signal.throwIfAborted();
-        taken = taken.then(take);
-        const ids = await taken;
-        if (ids.length === 0) return;
         const start = performance.now();
         await saveRows(pool, mapping, kind, ids);
         copied += ids.length;
@@ -220,13 +212,7 @@ async function copy(
         await applyPendingChanges(pool);
       }
     };
-    // Where one ends or fails, the others do after their batch.
-    const end = () => {
-      hasEnded = true;
-    };
-    const ended = await Promise.allSettled(
-      Array.from({ length: copiers }, () => work().finally(end)),
-    );
+    const ended = await Promise.allSettled(Array.from({ length: copiers }, work));
     const failed = ended.find((one) => one.status === 'rejected');
     if (failed) throw failed.reason;
   }

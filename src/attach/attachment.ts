@@ -96,7 +96,8 @@ const announcements = {
 
 export class Attachment {
   #mapping: Mapping | undefined;
-  #problems = 0;
+  /** Rows that cannot be represented here, and triggers that are not as they should be. */
+  problems = 0;
   /** Seconds since the last message of a subscription to the old tables; undefined: there is none. */
   lag: number | undefined;
   #looks = 0;
@@ -113,11 +114,6 @@ export class Attachment {
   /** Whether the old service writes alone, or both; undefined: nothing is attached. */
   get writer(): 'both' | 'old service' | undefined {
     return this.#mapping && (this.#mapping.write ? 'both' : 'old service');
-  }
-
-  /** Rows that cannot be represented here, and triggers that are not as they should be. */
-  get problems(): number {
-    return this.#problems;
   }
 
   /** Looks now, and then in intervals. */
@@ -139,7 +135,7 @@ export class Attachment {
     if (writer !== this.#announced) this.log.info(announcements[writer]);
     this.#announced = writer;
     if (!this.#mapping) {
-      this.#problems = 0;
+      this.problems = 0;
       this.lag = undefined;
       return;
     }
@@ -156,12 +152,12 @@ export class Attachment {
     );
     const triggers = await checkTriggers(this.pool, this.#mapping);
     const problems = rows[0].number + triggers.length;
-    if (problems > this.#problems) {
+    if (problems > this.problems) {
       this.log.warn(
         { triggers, rows: rows[0].number },
         `attached tables: run ${commandText('attach check')}`,
       );
     }
-    this.#problems = problems;
+    this.problems = problems;
   }
 }

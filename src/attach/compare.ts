@@ -47,17 +47,12 @@ export async function compare(pool: pg.Pool, statements: Statements): Promise<Co
     const { rows } = await client.query<{ likes: number }>(
       `SELECT count(*)::int AS likes FROM attached_problems WHERE kind = 'likes' AND problem IS NULL`,
     );
-    const problems = await readProblems(client);
+    const { rows: problems } = await client.query<Problem>(
+      `SELECT kind, problem, count(*)::int AS rows, (array_agg(id::float8 ORDER BY id))[1:3] AS first
+       FROM attached_problems WHERE problem IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2`,
+    );
     return { differences, problems, waitingLikes: rows[0]?.likes ?? 0 };
   });
-}
-
-export async function readProblems(client: Pick<pg.Pool, 'query'>): Promise<Problem[]> {
-  const { rows } = await client.query<Problem>(
-    `SELECT kind, problem, count(*)::int AS rows, (array_agg(id::float8 ORDER BY id))[1:3] AS first
-     FROM attached_problems WHERE problem IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2`,
-  );
-  return rows;
 }
 
 /** What is named as a problem is no difference, too. */
@@ -119,21 +114,21 @@ export async function readSubscriptions(
   return { sentences, lag: lags.length > 0 ? Math.max(0, ...lags) : undefined };
 }
 
+/** Tables here that only functions of attach write. */
+export const guardedTables = ['users', 'outfits', 'outfit_likes'];
+
 /** Triggers that are missing, off, or fire in other sessions than they should; one sentence for each. */
 export async function checkTriggers(
   client: Pick<pg.Pool, 'query'>,
   mapping: Mapping,
 ): Promise<string[]> {
-  const tables = watchedTables(mapping);
-  const wanted = tables.flatMap((table, nth) =>
-    triggersOf(table, nth).map(({ name, mode }) => ({ table: table.name, name, mode })),
-  );
-  const here = ['users', 'outfits', 'outfit_likes'];
-  const own = here.map((table) => ({ table, name: 'attached_refuse', mode: 'O' }));
-  wanted.push(
+  const wanted = [
+    ...watchedTables(mapping).flatMap((table, nth) =>
+      triggersOf(table, nth).map(({ name, mode }) => ({ table: table.name, name, mode })),
+    ),
     { table: 'attached_changes', name: 'attached_carry', mode: 'A' },
-    ...(own as never[]),
-  );
+    ...guardedTables.map((table) => ({ table, name: 'attached_refuse', mode: 'O' })),
+  ];
   const { rows } = await client.query<{ sentence: string }>(
     `SELECT format('the trigger %s on %s %s', w.name, w.table, CASE WHEN t.tgenabled IS NULL THEN 'is missing'
        WHEN t.tgenabled = 'D' THEN 'is off' ELSE 'does not fire when it should' END) AS sentence

@@ -216,10 +216,9 @@ BEGIN
     ELSE
     ${lines('UPDATE')}
     END IF;
-  EXCEPTION WHEN OTHERS THEN
-    IF SQLSTATE IN ('40001', '40P01', '55P03') THEN
-      RAISE;
-    END IF;
+  EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
+    RAISE;
+  WHEN OTHERS THEN
     -- A column that the old service has altered must not fail its statements.
     INSERT INTO attached_problems VALUES ('${notes[0]?.kind}', 0, 0, ${pg.escapeLiteral(`${name} has other columns: attach it again`)}) ON CONFLICT DO NOTHING;
     RETURN NULL;
@@ -270,7 +269,7 @@ export function triggersOf({ name }: WatchedTable, nth: number): Trigger[] {
   const make = (event: string, mode: Mode, events: string, each: string): Trigger => ({
     name: `attached_${event}`,
     mode,
-    definition: `CREATE TRIGGER attached_${event} AFTER ${events} ON ${name} ${each} EXECUTE FUNCTION ${noteFunction(nth)}()`,
+    definition: `CREATE OR REPLACE TRIGGER attached_${event} AFTER ${events} ON ${name} ${each} EXECUTE FUNCTION ${noteFunction(nth)}()`,
   });
   const [added, removed] = ['NEW TABLE AS added', 'OLD TABLE AS removed'];
   return [

@@ -90,7 +90,7 @@ DECLARE
 BEGIN
   IF ${before}.id IS NULL THEN
     IF NOT EXISTS (SELECT FROM users WHERE id = ${after}.user_id) THEN
-      RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', ${after}.user_id);
+      RAISE SQLSTATE 'OG001' USING MESSAGE = format('There is no user with the id %s.', ${after}.user_id);
     END IF;
     ${insertInto(first, firstTable, true, after)} RETURNING ${key} INTO ${after}.id;
   ELSE
@@ -118,7 +118,7 @@ LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
 #variable_conflict use_column
 BEGIN
   IF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
-    RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
+    RAISE SQLSTATE 'OG001' USING MESSAGE = format('There is no user with the id %s.', who);
   END IF;
   IF ${hasNumber} THEN
     -- The number alone does not say who: the row is here, and the outfit there is what others wait for.

@@ -95,7 +95,7 @@ CREATE TRIGGER likes_deleted AFTER DELETE ON outfits
 -- there is no such outfit, or when it is private, of another user, and not `sees_private`. Lock order as in a DELETE of the
 -- outfit, to avoid deadlocks: the outfit first (FOR KEY SHARE, as the foreign key does anyway), then its number, then the
 -- like. Whoever changes `private` holds the number until the commit: so the last SELECT, of one snapshot, returns what its
--- condition has judged.
+-- condition has judged. The error OG001: there is no such user.
 CREATE FUNCTION like_outfit(which integer, who integer, liked boolean, sees_private boolean, OUT outfit outfits, OUT likes integer, OUT owner users)
 RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 DECLARE
@@ -133,7 +133,7 @@ BEGIN
   WHERE o.id = which AND (NOT o.private OR o.user_id = who OR sees_private);
   -- The foreign key checks the user only when a like was written.
   IF FOUND AND NOT is_written AND NOT EXISTS (SELECT FROM users WHERE id = who) THEN
-    RAISE foreign_key_violation USING MESSAGE = format('There is no user with the id %s.', who);
+    RAISE SQLSTATE 'OG001' USING MESSAGE = format('There is no user with the id %s.', who);
   END IF;
 END $$;
 -- END like_outfit

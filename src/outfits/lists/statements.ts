@@ -39,8 +39,6 @@ export interface KeysetPageRequest {
   readonly ordering: Ordering;
   readonly after?: SortKey | undefined;
   readonly before?: SortKey | undefined;
-  /** Whether a row at one of these positions is among them. */
-  readonly isClosed?: true;
   /** Most outfits to read, at most `maxRows`. */
   readonly limit: number;
   /** Which end of the range to read from. */
@@ -370,17 +368,16 @@ function valuesOfBounds({ low = lowest, high = highest }: Bounds) {
 
 /** Of a keyset page, within a range of the field. */
 function boundsOf(
-  { ordering, after, before, isClosed }: KeysetPageRequest,
+  { ordering, after, before }: KeysetPageRequest,
   range?: { readonly from?: bigint | undefined; readonly below?: bigint | undefined },
 ): Bounds {
   const [above, under] = ordering.direction === 'asc' ? [after, before] : [before, after];
-  const step = isClosed ? 0 : 1;
   const lows = [
-    ...(above ? [{ value: above.value, id: above.id + step }] : []),
+    ...(above ? [{ value: above.value, id: above.id + 1 }] : []),
     ...(range?.from === undefined ? [] : [{ value: range.from, id: int4.min }]),
   ];
   const highs = [
-    ...(under ? [{ value: under.value, id: under.id - step }] : []),
+    ...(under ? [{ value: under.value, id: under.id - 1 }] : []),
     ...(range?.below === undefined ? [] : [{ value: range.below, id: int4.min - 1 }]),
   ];
   return { low: lows.sort(compareKeys).at(-1), high: highs.sort(compareKeys)[0] };
@@ -485,7 +482,9 @@ export function beyond(
   key: SortKey,
   side: 'before' | 'after',
 ): KeysetPageRequest {
-  return side === 'after'
-    ? { ordering, after: key, isClosed: true, limit: 1, from: 'start' }
-    : { ordering, before: key, isClosed: true, limit: 1, from: 'end' };
+  const isAfter = side === 'after';
+  // A bound is not in its range: the key next to this one.
+  const step = isAfter === (ordering.direction === 'asc') ? -1 : 1;
+  const bound = { value: key.value, id: key.id + step };
+  return { ordering, [side]: bound, limit: 1, from: isAfter ? 'start' : 'end' };
 }

@@ -51,10 +51,9 @@ const foundUsers = ({ from }: KeysetPageRequest) => `
 
 const directionOf = (from: KeysetPageRequest['from']) => (from === 'start' ? 'asc' : 'desc');
 
-function boundsOf({ after, before, isClosed, limit }: KeysetPageRequest) {
-  const step = isClosed ? 0 : 1;
-  const low = after ? after.id + step : int4.min;
-  const high = before ? before.id - step : int4.max;
+function boundsOf({ after, before, limit }: KeysetPageRequest) {
+  const low = after ? after.id + 1 : int4.min;
+  const high = before ? before.id - 1 : int4.max;
   return { low, high, limit };
 }
 

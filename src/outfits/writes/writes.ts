@@ -78,8 +78,7 @@ export async function createOutfit(
   const outfit = newOutfit(userId, values);
   for (let attempt = 1; ; attempt++) {
     try {
-      const inserting = insertOutfit(read, outfit, request, writesAttached);
-      return await (writesAttached ? inserting.catch(refuseThere) : inserting);
+      return await insertOutfit(read, outfit, request, writesAttached);
     } catch (error) {
       if (attempt === maxAttempts) throw error;
       if (request && isKeyTaken(error)) {
@@ -120,7 +119,7 @@ async function insertOutfit(
     SELECT ${rowColumns} FROM o ${joinedRow}`,
     { ...outfit, record: recordOf(outfit), ...(request && keptValuesOf(request)) },
   );
-  const [row] = await explainMissingUser(read<FlatRow>(text, values), writesAttached);
+  const [row] = await read<FlatRow>(text, values).catch((error) => refuse(error, writesAttached));
   // The foreign key guarantees the user, so there is a row.
   return rowOf(row as FlatRow);
 }
@@ -156,7 +155,7 @@ export async function updateOutfit(
   const data = { ...columns, modified: takeTimestamp(), modificationDevice: device ?? 'web' };
   if (writing.writesAttached) {
     const given = [recordOf({ ...data, id: own.id }), own.isStaff ? null : own.userId];
-    const [row] = await writing.read<FlatRow>(saveAttached, given).catch(refuseThere);
+    const [row] = await writing.read<FlatRow>(saveAttached, given).catch((e) => refuse(e, true));
     if (!row) throw await refusalOf(writing, own);
     return rowOf(row);
   }
@@ -218,7 +217,7 @@ async function deleteAttached(
   const [row] = await writing
     .read<{ userId: number; isDeleted: boolean }>(deleteAttachedStatement, [own.id, owner])
     .catch((error) => {
-      if (sqlStateOf(error) !== foreignKeyFailed) return refuseThere(error);
+      if (sqlStateOf(error) !== foreignKeyFailed) return refuse(error, true);
       const message = `Outfit ${own.id} cannot be deleted: the old service refers to it.`;
       throw new OldServiceRefusesError(error, message);
     });
@@ -250,14 +249,12 @@ export async function setLike(
   visibility: Visibility,
 ): Promise<OutfitRow> {
   const values = [id, userId, liked, visibility.private === 'all'];
-  const liking = explainMissingUser(read<FlatRow>(likeStatement, values), writesAttached);
-  const [row] = await (writesAttached
-    ? liking.catch(async (error) => {
-        const found = await read('SELECT id FROM outfits WHERE id = $1::int', [id]);
-        // The old service has deleted it meanwhile.
-        return found.length > 0 || sqlStateOf(error) !== foreignKeyFailed ? refuseThere(error) : [];
-      })
-    : liking);
+  const [row] = await read<FlatRow>(likeStatement, values).catch(async (error) => {
+    const isLost = writesAttached && sqlStateOf(error) === foreignKeyFailed;
+    const found = isLost && (await read('SELECT id FROM outfits WHERE id = $1::int', [id]));
+    // The old service has deleted it meanwhile.
+    return found && found.length === 0 ? [] : refuse(error, writesAttached);
+  });
   if (!row) throw new OutfitNotFoundError(id);
   return rowOf(row);
 }
@@ -293,26 +290,19 @@ function toColumns({ imageOriginalUrl, video, ...values }: CheckedInput) {
 }
 
 const foreignKeyFailed = '23503';
+/** There is no such user: by functions of the database, `like_outfit` and those of attach. */
+const noUser = 'OG001';
 const notUnique = '23505';
 const sequenceEnded = '2200H';
 
-/** @throws NoSuchUserError for a violated foreign key, in attached tables only if a function here has found so */
-async function explainMissingUser<Result>(
-  writing: Promise<Result>,
-  writesAttached: boolean,
-): Promise<Result> {
-  try {
-    return await writing;
-  } catch (error) {
-    if (sqlStateOf(error) !== foreignKeyFailed) throw error;
-    if (writesAttached && !/There is no user with the id /.test(String(error))) throw error;
+/** @throws NoSuchUserError; in attached tables, OldServiceRefusesError for wrong data, constraints and what a function raises */
+function refuse(error: unknown, writesAttached: boolean): never {
+  const state = sqlStateOf(error) ?? '';
+  // A foreign key of attached tables may be any.
+  if (state === noUser || (state === foreignKeyFailed && !writesAttached)) {
     throw new NoSuchUserError();
   }
-}
-
-/** @throws OldServiceRefusesError for wrong data, constraints, and what a function raises */
-function refuseThere(error: unknown): never {
-  const isRule = /^(?:2[23]|44|P0)/.test(sqlStateOf(error) ?? '') && !isKeyTaken(error);
+  const isRule = writesAttached && /^(?:2[23]|44|P0)/.test(state) && !isKeyTaken(error);
   throw isRule ? new OldServiceRefusesError(error) : error;
 }
 
