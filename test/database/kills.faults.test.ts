@@ -15,7 +15,7 @@ import { send } from '../support/faults/load.ts';
 import { type DatabaseKind, databaseKinds, outfitId } from '../support/gateway.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
-const kills = 4;
+const kills = 3;
 
 /** What clients have been told: ids that were created, and those of them that were liked. */
 interface Acknowledged {
