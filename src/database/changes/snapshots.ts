@@ -5,21 +5,20 @@ import { DedicatedConnection } from '../connection/session.ts';
 import { exactTypes } from '../read.ts';
 import { ChangeLog, type Changes, parseChanges } from './change-log.ts';
 import {
-  changeStatements,
-  type Kind,
+  changeStatement,
   maxChanges,
   type StateAndChange,
   type StateRow,
-  stateStatements,
+  stateStatement,
 } from './statements.ts';
 
 export interface DatabaseState {
   /** Version of the change log: every commit up to it is visible in the snapshot. */
   readonly version: number;
-  /** The server, in the form of `serverIdentity`. Absent for the embedded database. */
-  readonly identity?: string;
-  /** Every visible commit was written to the log before this position. Absent for the embedded database. */
-  readonly position?: LogPosition;
+  /** The server, in the form of `serverIdentity`. */
+  readonly identity: string;
+  /** Every visible commit was written to the log before this position. */
+  readonly position: LogPosition;
 }
 
 /** A position in the write-ahead log of a server. @see https://www.postgresql.org/docs/current/wal-internals.html */
@@ -108,7 +107,7 @@ export function watchServer(
   // One for each connection: after a crash, a server may use a transaction id again, and with it a snapshot.
   const renewProbe = async () => {
     if (isClosed) throw new Error('closed');
-    probe = new StateProbe(changes, 'server', onServer);
+    probe = new StateProbe(changes, onServer);
   };
   const connection = new DedicatedConnection(createClient, undefined, renewProbe);
   // A server may have closed an idle connection.
@@ -123,7 +122,7 @@ export function watchServer(
 
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
   const changes = new ChangeLog();
-  const probe = new StateProbe(changes, 'embedded');
+  const probe = new StateProbe(changes);
   const source = { read: () => probe.read(pool), reset: () => {}, close: () => {} };
   return new Snapshots(changes, source, limit);
 }
@@ -150,7 +149,6 @@ class StateProbe {
   /** @param onServer called first on each read, with the identity of the server */
   constructor(
     private readonly changes: ChangeLog,
-    private readonly kind: Kind,
     private readonly onServer: (identity: string) => void = () => {},
   ) {}
 
@@ -158,16 +156,13 @@ class StateProbe {
   async read(client: Client): Promise<DatabaseState | undefined> {
     const before = this.#latest;
     // A statement of its own, since nearly always nothing was committed.
-    const found = await client.query<StateRow>({
-      name: 'snapshot',
-      text: stateStatements[this.kind],
-    });
+    const found = await client.query<StateRow>({ name: 'snapshot', text: stateStatement });
     const [current] = found.rows;
     this.onServer(current ? `${current.server} ${current.timeline}` : 'standby');
     if (before && current && keyOf(current) === before.key) return before.state;
     const { rows } = await client.query<StateAndChange>({
       name: 'changes',
-      text: changeStatements[this.kind],
+      text: changeStatement,
       values: [before?.snapshot ?? null],
       types: exactTypes,
     });
@@ -194,9 +189,7 @@ function identityOf({ server, timeline, identity, recorded }: StateAndChange): s
   return `${server} ${timeline} ${identity} ${JSON.stringify(recorded)}`;
 }
 
-/** Absent for the embedded database. */
-function positionOf({ server, bytes, timeline }: StateRow): Partial<DatabaseState> {
-  if (server === undefined || bytes === undefined || timeline === undefined) return {};
+function positionOf({ server, bytes, timeline }: StateRow): Omit<DatabaseState, 'version'> {
   const position = { server, timeline: Number.parseInt(timeline, 16), bytes: BigInt(bytes) };
   return { identity: `${server} ${timeline}`, position };
 }

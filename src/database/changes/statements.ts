@@ -3,18 +3,12 @@
 import { serverStart } from '../connection/server-watch.ts';
 import type { ChangeRow } from './change-log.ts';
 
-/** The embedded database has no log position, since it has no standbys. */
-export type Kind = 'embedded' | 'server';
-
 // The position is read after the snapshot was taken, so it is past every commit in it. A standby returns no row.
-export const stateStatements = {
-  embedded: `SELECT pg_current_snapshot()::text AS snapshot`,
-  server: `
-    SELECT pg_current_snapshot()::text AS snapshot, ${serverStart} AS server,
-      (pg_current_wal_insert_lsn() - '0/0')::text AS bytes,
-      left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline
-    WHERE NOT pg_is_in_recovery()`,
-} as const;
+export const stateStatement = `
+  SELECT pg_current_snapshot()::text AS snapshot, ${serverStart} AS server,
+    (pg_current_wal_insert_lsn() - '0/0')::text AS bytes,
+    left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline
+  WHERE NOT pg_is_in_recovery()`;
 
 /** Most changes that one probe reads. With more, the change log is truncated: every cached answer is invalid. */
 export const maxChanges = 1_000;
@@ -32,14 +26,14 @@ const identity = `
  * order of the index, so that the planner uses it. Changes that were deleted (retention) were visible in every snapshot
  * that ends at `oldest_kept_xid` or later.
  */
-const changesSince = (kind: Kind) => `
+export const changeStatement = `
   SELECT latest.*, c.*
   FROM (
     SELECT state.*, ${identity} AS identity,
       (SELECT coalesce(json_object_agg(name, identity ORDER BY name), '{}') FROM recorded_tables()) AS recorded,
       NOT EXISTS (SELECT FROM check_outfit_triggers())
         AND (SELECT oldest_kept_xid < pg_snapshot_xmax($1::pg_snapshot) FROM outfit_counts_state) AS "isWhole"
-    FROM (${stateStatements[kind]}) state
+    FROM (${stateStatement}) state
   ) latest
   LEFT JOIN LATERAL (
     SELECT found.*
@@ -54,17 +48,12 @@ const changesSince = (kind: Kind) => `
     LIMIT ${maxChanges + 1}
   ) c ON latest."isWhole"`;
 
-export const changeStatements = {
-  embedded: changesSince('embedded'),
-  server: changesSince('server'),
-};
-
 export interface StateRow {
   readonly snapshot: string;
-  readonly server?: string;
-  readonly bytes?: string;
+  readonly server: string;
+  readonly bytes: string;
   /** Eight hexadecimal digits. */
-  readonly timeline?: string;
+  readonly timeline: string;
 }
 
 export interface StateAndChange extends StateRow, ChangeRow {
