@@ -34,13 +34,6 @@ export async function makeEmptyDatabase(
   return makeDatabase(server);
 }
 
-/** The same, with an embedded database that need not be made any more, but has no migration. */
-export async function makeUnmigratedDatabase(kind: DatabaseKind): Promise<TestDatabase> {
-  const testDatabase = await makeEmptyDatabase(kind);
-  if (kind === 'embedded') await copyEmbedded(inject('embeddedEmpty'), testDatabase);
-  return testDatabase;
-}
-
 /** The same, already migrated. */
 export async function makeMigratedDatabase(
   kind: DatabaseKind,
@@ -51,7 +44,7 @@ export async function makeMigratedDatabase(
   }
   const testDatabase = await makeEmptyDatabase(kind, server);
   if (kind === 'embedded') {
-    await copyEmbedded(inject('embeddedTemplate'), testDatabase);
+    await copyEmbedded(testDatabase);
     return testDatabase;
   }
   await migrateDatabase(testDatabase.environment);
@@ -61,8 +54,9 @@ export async function makeMigratedDatabase(
 /** Compiled once: the thread of each embedded database gets what V8 still has of the same bytes. */
 let compiled: Promise<WebAssembly.Module> | undefined;
 
-async function copyEmbedded(files: string, { environment }: TestDatabase): Promise<void> {
-  cpSync(files, join(environment['DATA_DIR'] ?? '', 'pgdata'), { recursive: true });
+async function copyEmbedded({ environment }: TestDatabase): Promise<void> {
+  const folder = join(environment['DATA_DIR'] ?? '', 'pgdata');
+  cpSync(inject('embeddedTemplate'), folder, { recursive: true });
   const pglite = createRequire(import.meta.url).resolve('@electric-sql/pglite');
   compiled ??= WebAssembly.compile(readFileSync(join(pglite, '../pglite.wasm')));
   await compiled;

@@ -6,7 +6,7 @@ const files = [
   ...['graphql/answer-cache', 'graphql/differential'],
   'legacy/verify',
   // Their twins on the embedded database.
-  ...['database/migrations', 'transfer/export', 'transfer/import'],
+  ...['transfer/export', 'transfer/import'],
 ];
 
 export default mergeConfig(

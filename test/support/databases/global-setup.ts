@@ -1,7 +1,7 @@
 // What the databases of a whole test run are made from: a real PostgreSQL, unless TEST_DATABASE_URL names
 // one, with a migrated database to be copied, and folders of the embedded database to be copied, because making
 // and migrating one takes seconds of computing.
-import { cpSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import type { TestProject } from 'vitest/node';
@@ -17,9 +17,7 @@ declare module 'vitest' {
     postgresTemplate: string;
     /** The same, filled with the demonstration set, which takes a gateway longer than to start. */
     postgresDemo: string;
-    /** Files of an embedded database without a migration. */
-    embeddedEmpty: string;
-    /** The same, migrated. */
+    /** Files of a migrated embedded database. */
     embeddedTemplate: string;
   }
 }
@@ -27,7 +25,6 @@ declare module 'vitest' {
 /** Makes both at the same time, and gives what removes them. */
 export default async function makeDatabases(project: TestProject): Promise<() => Promise<void>> {
   const folder = makeDatabaseFolder('template');
-  project.provide('embeddedEmpty', join(folder, 'empty'));
   project.provide('embeddedTemplate', join(folder, 'pgdata'));
   const [close] = await Promise.all([startPostgres(project), makeTemplates(folder)]);
   return async () => {
@@ -74,6 +71,5 @@ async function makeTemplates(folder: string): Promise<void> {
   await made.query('DROP DATABASE template0');
   await made.query('DROP DATABASE template1');
   await made.close();
-  cpSync(join(folder, 'pgdata'), join(folder, 'empty'), { recursive: true });
   await migrateDatabase({ DATA_DIR: folder });
 }
