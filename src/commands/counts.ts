@@ -4,6 +4,7 @@ import { Argument } from 'commander';
 import type pg from 'pg';
 import { readConfig } from '../config/config.ts';
 import { commandText } from '../config/package.ts';
+import { inTransaction } from '../database/transaction.ts';
 import { checkTriggers } from '../outfits/counts.ts';
 import { type Io, requireSession, untilAborted, withDatabase } from './command.ts';
 import { createLine } from './options/command-line.ts';
@@ -32,21 +33,9 @@ export const failureCode = 2;
 export async function run(io: Io, _values: object, [task]: readonly string[]): Promise<number> {
   const config = readConfig(io.env);
   requireSession(config);
-  return withDatabase(config, async ({ pool, description }) => {
-    const client = await pool.connect();
-    // A lost connection fails the statement; without a listener it would also end the process.
-    client.on('error', () => {});
-    try {
-      // Ten million outfits take longer than the timeout of a request.
-      await client.query('SET statement_timeout = 0');
-      // The only isolation level that the triggers of counts accept.
-      await client.query("SET default_transaction_isolation = 'read committed'");
-      return await (task === 'check' ? check : rebuild)(client, description, io);
-    } finally {
-      // Destroyed, not pooled: it has no timeout any more, and may still run a statement.
-      client.release(true);
-    }
-  });
+  return withDatabase(config, ({ pool, description }) =>
+    (task === 'check' ? check : rebuild)(pool, description, io),
+  );
 }
 
 /** Names the table, so that it is locked before the snapshot: TRUNCATE is not MVCC-safe. */
@@ -76,15 +65,15 @@ const kept = [
   },
 ];
 
-async function check(client: pg.PoolClient, description: string, io: Io): Promise<number> {
+async function check(pool: pg.Pool, description: string, io: Io): Promise<number> {
   const say = (sentence: string) => void io.stdout.write(`${description}: ${sentence}.\n`);
   const advice = `run ${commandText('counts rebuild')}`;
-  const problems = await checkTriggers(client);
+  const problems = await checkTriggers(pool);
   for (const problem of problems) say(`${problem}: ${advice}`);
   let allWrong = problems.length;
   for (const { name, unit, findWrong } of kept) {
     const { rows, seconds } = await query<{ wrong: number }>(
-      client,
+      pool,
       findWrong,
       `comparing ${name}`,
       io,
@@ -97,18 +86,18 @@ async function check(client: pg.PoolClient, description: string, io: Io): Promis
   return allWrong === 0 ? 0 : 1;
 }
 
-async function rebuild(client: pg.PoolClient, description: string, io: Io): Promise<number> {
+async function rebuild(pool: pg.Pool, description: string, io: Io): Promise<number> {
   for (const { name, rebuild } of kept) {
     if (!rebuild) continue;
-    const { seconds } = await query(client, rebuild, `rebuilding ${name}`, io);
+    const { seconds } = await query(pool, rebuild, `rebuilding ${name}`, io);
     io.stdout.write(`${description}: ${name} rebuilt in ${seconds} s.\n`);
   }
   return 0;
 }
 
-/** Runs a statement that may take long, and says so meanwhile. */
+/** Runs a statement that may take long, and says so meanwhile. Closing the database cuts one that was interrupted. */
 async function query<Row extends pg.QueryResultRow>(
-  client: pg.PoolClient,
+  pool: pg.Pool,
   statement: string,
   name: string,
   { stdout, signal }: Io,
@@ -118,8 +107,7 @@ async function query<Row extends pg.QueryResultRow>(
   stdout.write(`${name} ...\n`);
   const print = () => void stdout.write(`${name}: ${seconds()} s so far ...\n`);
   const timer = setInterval(print, progressInterval);
-  const { rows } = await untilAborted(client.query<Row>(statement), signal).finally(() =>
-    clearInterval(timer),
-  );
+  const working = inTransaction(pool, (client) => client.query<Row>(statement));
+  const { rows } = await untilAborted(working, signal).finally(() => clearInterval(timer));
   return { rows, seconds: seconds() };
 }
