@@ -2,6 +2,7 @@
 import { ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
 import { decimal, text, wholeNumber } from '../config/values.ts';
 import { createHttpService, createOwnService } from '../legacy/verify/compared-service.ts';
+import { unknownOrigin } from '../legacy/verify/cors-checks.ts';
 import { type ReplayOutcome, replay } from '../legacy/verify/replay.ts';
 import { Report } from '../legacy/verify/report.ts';
 import { hide, parseHeaders } from '../old-listing/fetch-page.ts';
@@ -82,13 +83,13 @@ export async function run(io: Io, values: Values, files: readonly string[]): Pro
   );
 
   const { stdin, stdout, stderr, signal } = io;
-  const origins = originsOf(values.origin, config);
+  const [origin = unknownOrigin] = originsOf(values.origin, config);
   const theirs = createHttpService({ url: legacy, headers, timeout });
   const ours = createOwnService({ url: against, headers: ourHeaders, timeout });
   const reporter = new Reporter(stderr);
   try {
     const outcome = await replay(
-      { files, stdin, theirs, ours, report, signal, prefix, concurrency, rate, wait, origins },
+      { files, stdin, theirs, ours, report, signal, prefix, concurrency, rate, wait, origin },
       reporter,
     );
     if (outcome.distinct === 0) {

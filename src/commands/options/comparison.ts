@@ -49,7 +49,7 @@ export const comparisonOptions = {
   ),
   origin: list(
     '--origin <ORIGIN>',
-    'the origin of a web app, such as https://app.example.com, that is sent to both services, with preflights. One that no service names is sent too (default: those of CORS_ORIGINS)',
+    'the origin of a web app, such as https://app.example.com, that is sent to both services (default: those of CORS_ORIGINS). verify sends each with preflights, and one that no service names; replay the first one',
     origin,
   ),
   json: option(

@@ -11,7 +11,6 @@ import {
   type Method,
   readBreak,
 } from './compared-service.ts';
-import { unknownOrigin } from './cors-checks.ts';
 import type { Report } from './report.ts';
 
 interface ReplayOptions extends Both<ComparedService> {
@@ -23,8 +22,8 @@ interface ReplayOptions extends Both<ComparedService> {
   readonly concurrency: number;
   readonly rate: number;
   readonly wait: number;
-  /** Origins of web apps: most logs do not hold them. */
-  readonly origins: readonly string[];
+  /** Of a web app: most logs do not hold it. */
+  readonly origin: string;
 }
 
 export interface ReplayOutcome {
@@ -44,7 +43,7 @@ const maxNamed = 3;
 
 /** Collects the distinct requests of the logs, then sends each to both services. @throws SourceError for an unreadable log */
 export async function replay(options: ReplayOptions, reporter: Progress): Promise<ReplayOutcome> {
-  const { report, signal, concurrency, rate, wait, origins } = options;
+  const { report, signal, concurrency, rate, wait, origin } = options;
   // Each request adds a listener; Node.js reports more than ten as a leak.
   setMaxListeners(4 * concurrency + 10, signal);
   const { counts, outcome } = await collect(options, reporter);
@@ -54,7 +53,7 @@ export async function replay(options: ReplayOptions, reporter: Progress): Promis
     report,
     signal,
     wait,
-    origin: origins[0] ?? unknownOrigin,
+    origin,
     notify: (sentence) => reporter.note(sentence),
   });
   const requests = counts.entries();
