@@ -42,7 +42,7 @@ const ofLive = {
   restart: flag('--restart', 'start again instead of continuing an interrupted import'),
   prune: flag(
     '--prune',
-    'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two complete crawls in a row lack: without --follow, the second one is made at once when there is something to prune, and another one after a crawl that continued where an interrupted one had stopped',
+    'name the outfits that did not come, and that the source answers with 404 by their ids; where it does not answer by ids, those that two complete crawls in a row lack: without --follow, the second one is made at once when there is something to prune',
   ),
   yes: flag('--yes', 'with --prune: remove them, after they were named'),
   maxRemoved: option(
@@ -95,7 +95,7 @@ Exit code: 0 all is saved, 1 some records broke the contract and were left out, 
 more than were read, numbers of likes and their rows disagree, or --replace or --prune --yes removed
 nothing because the source was empty or not read completely or it would have been too much, 2 the
 import could not be done, 130 it was interrupted (the same command continues from there in a live
-listing, and reads files again).`;
+listing; with --replace, or --prune without --follow, it begins again, and so with files).`;
 
 export const failureCode = 2;
 
@@ -132,12 +132,15 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       );
     }
     const reading = { sources, stdin, headers, replace, isDry, pause, signal };
-    const same = { database: database.description, replace, follows: isRepeated };
-    const checkpoint =
+    const same = { database: database.description, follows: isRepeated };
+    const kept =
       listing && !isDry
         ? new Checkpoint(join(config.dataDir, '.import'), listing, JSON.stringify(same))
         : undefined;
-    if (restart) checkpoint?.remove();
+    // Only what is read from its beginning to its end may remove; of followers, the next round.
+    const isResumable = isRepeated || !(replace || values.prune);
+    if (restart || !isResumable) kept?.remove();
+    const checkpoint = isResumable ? kept : undefined;
     let pruner: Pruner | undefined;
     if (listing && values.prune) {
       const fetchPage = createFetchPage({ listing, headers });
@@ -164,11 +167,9 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
       return follow(interval, database, io, measured.round).finally(() => measured.close());
     }
     let outcome = await round();
-    const removes = pruner !== undefined || replace;
     if (outcome.isResumed && !signal.aborted) {
       const stale = 'What changed since in the part that was read before did not come';
-      reporter.result(removes ? `${stale}, so all is read again.` : `${stale}: import again.`);
-      if (removes) outcome = await round();
+      reporter.result(`${stale}: import again.`);
     }
     if (pruner?.isWaiting && !signal.aborted) outcome = await round();
     return pruner && signal.aborted ? 130 : outcome.code;
