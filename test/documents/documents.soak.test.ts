@@ -1,20 +1,20 @@
 // README.md and every page of docs/, typed in from top to bottom, each in a folder like a checkout.
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { Shell } from '../support/cli/shell.ts';
 import { makeDatabase } from '../support/databases/test-database.ts';
-import { isPrinted, notRun, pages, readPage, root, type Step } from '../support/documents/page.ts';
+import {
+  isPrinted,
+  notRun,
+  type Page,
+  pages,
+  readPage,
+  root,
+  type Step,
+} from '../support/documents/page.ts';
 import { findFreePort } from '../support/http/free-port.js';
 import {
   type LegacyService,
@@ -35,6 +35,8 @@ const embedded = new Set(['README.md', 'docs/install.md', 'docs/scaling.md']);
 const scratch = mkdtempSync(join(tmpdir(), 'outfit-docs-test-'));
 const isServer = /(?:npm start|dist\/server\.js)(?: -- .*)?$/;
 const isEndless = /--follow|curl -N/;
+/** What needs a gateway that runs. */
+const asks = /localhost:|\$PORT/;
 /** Of the other gateway, and of one that is compared with it: each would draw pictures of its own. */
 const MEDIA_URL = 'https://media.example.com';
 /** Milliseconds that a command has to print what the page says. */
@@ -67,13 +69,10 @@ beforeAll(async () => {
   legacy = await startLegacyService(makeRecords(204));
   legacy.fault = 'missing header';
   const port = await findFreePort();
-  const { folder, shell } = openCheckout('source', { PORT: String(port), MEDIA_URL });
-  const server = await shell.start('npm start');
-  await ready(port, server);
-  await server.end();
-  cpSync(join(folder, '.data'), join(scratch, 'data'), { recursive: true });
+  const { environment, remove } = await makeDatabase(inject('postgresUrl'), inject('postgresDemo'));
+  const shell = openCheckout('source', { PORT: String(port), MEDIA_URL, ...environment });
   await ready(port, await shell.start('npm start'));
-  source = { base: `http://localhost:${port}`, close: () => shell.close() };
+  source = { base: `http://localhost:${port}`, close: () => shell.close().then(remove) };
 }, 5 * stepTimeout);
 afterAll(async () => {
   await legacy.close();
@@ -81,7 +80,7 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true });
 }, 5 * stepTimeout);
 
-/** A folder with all of the checkout but its data, and a shell in it. */
+/** A shell in a folder with all of the checkout but its data. */
 function openCheckout(name: string, env: Record<string, string>) {
   const [folder, outputs] = [join(scratch, name), join(scratch, `${name}-outputs`)];
   for (const path of [folder, outputs]) mkdirSync(path, { recursive: true });
@@ -95,7 +94,7 @@ function openCheckout(name: string, env: Record<string, string>) {
     LOG_FORMAT: 'pretty',
   };
   const npm = name === 'README.md' ? npmItself : scriptsAlone;
-  return { folder, shell: new Shell(folder, outputs, { ...shared, ...env }, `${npm}\n${curl}`) };
+  return new Shell(folder, outputs, { ...shared, ...env }, `${npm}\n${curl}`);
 }
 
 async function ready(port: number | string, server: { output(): string }): Promise<void> {
@@ -127,8 +126,12 @@ async function readHere(name: string, databaseUrl: string) {
   return { page: readPage(name, text), port: String(ports.get('4000')) };
 }
 
+const typedOf = ({ steps }: Page) =>
+  steps.filter((step) => !notRun.some(([line]) => line.test(step.command)));
+
 describe('what a page says to type prints what it says', () => {
-  test.each(pages)('%s', { timeout: 300_000 }, async (name) => {
+  const typed = pages.filter((name) => typedOf(readPage(name)).length > 0);
+  test.each(typed)('%s', { timeout: 300_000 }, async (name) => {
     const [isEmpty, isEmbedded] = [empty.has(name), embedded.has(name)];
     const template = isEmpty || isEmbedded ? undefined : inject('postgresDemo');
     const testDatabase = await makeDatabase(inject('postgresUrl'), template);
@@ -139,7 +142,7 @@ describe('what a page says to type prints what it says', () => {
       ...(isEmbedded ? {} : { DATABASE_URL: databaseUrl, SEED: isEmpty ? 'none' : 'demo' }),
       ...(isEmpty ? { MEDIA_URL } : {}),
     };
-    const { folder, shell } = openCheckout(name.replaceAll('/', '-'), env);
+    const shell = openCheckout(name.replaceAll('/', '-'), env);
     let server: Awaited<ReturnType<Shell['start']>> | undefined;
     const start = async (command: string) => {
       await server?.end();
@@ -147,11 +150,11 @@ describe('what a page says to type prints what it says', () => {
       await ready(/(?<!_)PORT=(\d+)/.exec(command)?.[1] ?? port, server);
     };
     try {
-      const steps = page.steps.filter((step) => !notRun.some(([line]) => line.test(step.command)));
-      if (steps.length === 0) return;
-      cpSync(join(scratch, 'data'), join(folder, '.data'), { recursive: true });
+      const steps = typedOf(page);
       if (isEmpty) await shell.run('npm run migrate');
-      if (!isServer.test(steps[0]?.command ?? '')) await start('npm start');
+      const first = steps.findIndex(({ command }) => isServer.test(command));
+      const before = first < 0 ? steps : steps.slice(0, first);
+      if (before.some(({ command }) => asks.test(command))) await start('npm start');
       for (const step of steps) {
         if (isServer.test(step.command)) {
           await start(step.command);

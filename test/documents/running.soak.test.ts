@@ -1,9 +1,9 @@
 // docs/upgrading.md: its commands for backup and restore, as they stand there, bring back the same bytes; and the drill.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { makeFolder } from '../support/cli/folder.ts';
 import { baseOf, dist, run, stop } from '../support/cli/process.ts';
 import {
   isInstalled,
@@ -26,17 +26,6 @@ function commandsOf(part: string): string[] {
       .filter((line) => (kind === 'sh' ? line !== '' : line.startsWith('$ ')))
       .map((line) => line.replace(/^\$ /, '')),
   );
-}
-
-const cleanups: (() => void)[] = [];
-afterEach(() => {
-  for (const clean of cleanups.splice(0).toReversed()) clean();
-});
-
-function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'outfit-gateway-running-'));
-  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 /** Runs lines in one shell and gives what they print; `npm run` is done as in a package. */
@@ -93,7 +82,7 @@ const goOn: Use<void> = async (base) => {
 };
 
 test('the embedded database is as it was, after its folder was copied, deleted and restored', async () => {
-  const folder = makeFolder();
+  const folder = makeFolder(onTestFinished);
   const environment = { PORT: String(await findFreePort()) };
   const [backUp = '', restore = '', ...others] = commandsOf('The embedded database');
   expect(others).toEqual([]);
@@ -102,8 +91,7 @@ test('the embedded database is as it was, after its folder was copied, deleted a
     return look(base);
   });
   runLines([backUp], folder, environment);
-  // What is written later is not in the copy.
-  await withGateway(folder, environment, goOn);
+  rmSync(join(folder, '.data'), { recursive: true });
   runLines([restore], folder, environment);
   await withGateway(folder, environment, async (base) => {
     expect(await look(base)).toEqual(before);
@@ -112,9 +100,9 @@ test('the embedded database is as it was, after its folder was copied, deleted a
 });
 
 test.skipIf(!isInstalled)('PostgreSQL is as it was in another database, after a dump', async () => {
-  const folder = makeFolder();
+  const folder = makeFolder(onTestFinished);
   const { port, close } = await startDebianPostgres();
-  cleanups.push(close);
+  onTestFinished(close);
   const environment = {
     PORT: String(await findFreePort()),
     PATH: `${programs}:${process.env['PATH']}`,

@@ -49,7 +49,7 @@ export const notRun: readonly (readonly [command: RegExp, reason: string])[] = [
   ],
   [/^npm run -s drill/, 'test/documents/running.soak.test.ts runs it'],
   [
-    /^(?:pg_dump|createdb|pg_restore|psql) /,
+    /^(?:pg_dump|createdb|pg_restore|psql) |outfits\.tar\.gz/,
     'test/documents/running.soak.test.ts runs them where they are',
   ],
   [
