@@ -62,27 +62,14 @@ export const exactTypes: pg.CustomTypesConfig = {
 };
 
 const names = new Map<string, string>();
-/** Number of times that all names were replaced. */
-let generation = 0;
 
 /** Name of a prepared statement, the same in every process, since a pooler may share a session between processes. */
 export function nameStatement(text: string): string {
   const cached = names.get(text);
   if (cached !== undefined) return cached;
-  const hash = createHash('sha256').update(text);
-  if (generation > 0) hash.update(`\0${generation}`);
-  const name = hash.digest('base64url').slice(0, 24);
+  const name = createHash('sha256').update(text).digest('base64url').slice(0, 24);
   if (names.size < 1000) names.set(text, name);
   return name;
-}
-
-/** New names for all statements, when PostgreSQL rejects this prepared one: every connection has old ones. */
-export function renewName(text: string, name: string): string {
-  if (nameStatement(text) === name) {
-    generation++;
-    names.clear();
-  }
-  return nameStatement(text);
 }
 
 /** Tracks the cache dependencies of every statement that is read through it. */

@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { tooExpensive } from '../../errors.ts';
 import { deadlockDetected, isPreparedNameError, isTimeLimit, sqlStateOf } from '../errors.ts';
-import { type Access, renewName } from '../read.ts';
+import type { Access } from '../read.ts';
 import { currentTask } from '../task.ts';
 import { Lane, type LaneState, type Origin, type StopSignal } from './lane.ts';
 import { type ObserveStatement, observedClient } from './observe.ts';
@@ -124,13 +124,11 @@ export class TaskPool extends pg.Pool {
         return this.#tryRepeatedly(statement, values, retries - 1);
       }
       if (typeof statement === 'string' || !statement.name) throw error;
-      const { name, ...unnamed } = statement;
-      // Both of these failed before they were executed.
-      if (isStalePlan(error)) {
-        return this.#queryOnce({ ...unnamed, name: renewName(statement.text, name) }, values);
-      }
-      if (isPreparedNameError(sqlStateOf(error))) return this.#queryOnce(unnamed, values);
-      throw error;
+      // Both of these failed before they were executed; the pool closes the connection, which has other old plans.
+      const isOutdated = isStalePlan(error) || isPreparedNameError(sqlStateOf(error));
+      if (!isOutdated) throw error;
+      const { name: _outdated, ...unnamed } = statement;
+      return this.#queryOnce(unnamed, values);
     }
   }
 
@@ -232,6 +230,7 @@ export class TaskPool extends pg.Pool {
       await client.query('COMMIT');
       return result;
     } catch (error) {
+      if (isStalePlan(error)) failure = error;
       await client.query('ROLLBACK').catch((broken: Error) => {
         failure = broken;
       });
@@ -346,6 +345,6 @@ function cutOnStop(client: pg.PoolClient, signal: StopSignal): () => void {
 }
 
 /** The type of a column has changed since the statement was prepared. */
-function isStalePlan(error: unknown): boolean {
+function isStalePlan(error: unknown): error is pg.DatabaseError {
   return error instanceof pg.DatabaseError && error.routine === 'RevalidateCachedQuery';
 }
