@@ -17,77 +17,111 @@ const inTest = (statement: string, { role, database }: RoleDatabase) =>
 
 const statusOf = async (base: string) => (await fetch(`${base}/health/ready`)).status;
 
-test.each([
-  [`row-level security`, 'ALTER TABLE outfits ENABLE ROW LEVEL SECURITY', /hides rows/],
-  [
-    'a policy that shows some rows',
-    `ALTER TABLE users ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON users USING (id < 5);
-     ALTER TABLE outfit_texts ENABLE ROW LEVEL SECURITY`,
-    /hides rows/,
-  ],
-  [
-    'row-level security that is forced on the owner',
-    `ALTER TABLE outfit_like_counts OWNER TO $ROLE;
-     ALTER TABLE outfit_like_counts ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY`,
-    /hides rows/,
-  ],
-  [
-    'row-level security of the history',
-    'ALTER TABLE _prisma_migrations ENABLE ROW LEVEL SECURITY',
-    /hides rows/,
-  ],
-  [
-    'functions that only their owner may execute',
-    'REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC',
-    /does not give this role the rights/,
-  ],
-])(
-  'with %s it is not ready, names the statement, and is ready after it',
-  async (_name, statement, sentence) => {
-    const found = await makeRole(all);
-    const { owner, url } = found;
-    await owner.query(inTest(statement, found));
-    const gateway = runServer({ DATABASE_URL: url, ...settings });
-    const base = await baseOf(gateway);
-    expect(await statusOf(base)).toBe(503);
-    const { code, stdout } = await callCommand(check, [], { DATABASE_URL: url });
-    const [said = ''] = /^wrong: DATABASE_URL: .*$/m.exec(stdout) ?? [];
-    expect(said).toMatch(sentence);
-    expect(code).toBe(1);
-    expect(gateway.output()).toContain(JSON.stringify(said.slice(21)).slice(1, -1));
-    await owner.query(/run "([^"]*)"/.exec(said)?.[1] ?? '');
-    await expect.poll(() => statusOf(base)).toBe(200);
-    expect((await publish(base)).status).toBe(201);
-    expect((await listing(base)).count).toBe(1);
-    expect((await callCommand(check, [], { DATABASE_URL: url })).code).toBe(0);
-    expect(await stop(gateway)).toBe(0);
-  },
-);
+/** What `check` says is wrong, and the statement in it; nothing when all is right. */
+async function checked(url: string): Promise<{ said: string; mend: string }> {
+  const { code, stdout } = await callCommand(check, [], { DATABASE_URL: url });
+  const [, said = ''] = /^wrong: DATABASE_URL: (.*)$/m.exec(stdout) ?? [];
+  expect(code).toBe(said ? 1 : 0);
+  return { said, mend: /run "([^"]*)"/.exec(said)?.[1] ?? /until "([^"]*)"/.exec(said)?.[1] ?? '' };
+}
 
-test.each([
-  ['the database', 'ALTER DATABASE $DB SET default_transaction_read_only = on'],
-  ['the role', 'ALTER ROLE $ROLE SET default_transaction_read_only = on'],
-  ['the role there', 'ALTER ROLE $ROLE IN DATABASE $DB SET default_transaction_read_only = on'],
-])('serves reads and refuses writes while %s is read-only by default', async (_name, statement) => {
+const inLog = (sentence: string) => JSON.stringify(sentence).slice(1, -1);
+
+test('with a right that is missing, or rows that are hidden, it is not ready, names the statement, and is ready after it', async () => {
+  const found = await makeRole(all);
+  const { owner, url, role } = found;
+  const gateway = runServer({ DATABASE_URL: url, ...settings });
+  const base = await baseOf(gateway);
+  await expect.poll(() => statusOf(base)).toBe(200);
+  const revoked = [
+    ['SELECT', 'outfits', role],
+    ['INSERT', 'outfits', role],
+    ['SELECT', 'outfit_buckets', role],
+    ['SELECT', 'outfit_like_counts', role],
+    ['UPDATE', 'outfit_like_counts', role],
+    ['INSERT, DELETE', 'outfit_likes', role],
+    ['SELECT', '_prisma_migrations', role],
+    ['USAGE', 'SEQUENCE outfits_id_seq', role],
+    ['USAGE', 'SCHEMA public', 'PUBLIC'],
+    ['EXECUTE', 'FUNCTION count_outfits(boolean)', 'PUBLIC'],
+  ].map(([right, object, from]): [string, string] => [
+    `REVOKE ${right} ON ${object} FROM ${from}`,
+    `the rights that the gateway needs: run "GRANT ${right} ON ${object} TO ${role}".`,
+  ]);
+  let outfits = 0;
+  for (const [statement, sentence] of [
+    ...revoked,
+    [
+      'REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC',
+      'does not give this role the rights',
+    ],
+    ['ALTER TABLE outfits ENABLE ROW LEVEL SECURITY', 'hides rows'],
+    [
+      // A policy that shows some rows.
+      `ALTER TABLE users ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON users USING (id < 5);
+       ALTER TABLE outfit_texts ENABLE ROW LEVEL SECURITY`,
+      'hides rows',
+    ],
+    ['ALTER TABLE _prisma_migrations ENABLE ROW LEVEL SECURITY', 'hides rows'],
+    [
+      `ALTER TABLE outfit_like_counts OWNER TO $ROLE;
+       ALTER TABLE outfit_like_counts ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY`,
+      'hides rows',
+    ],
+  ] as const) {
+    await owner.query(inTest(statement, found));
+    await expect.poll(() => statusOf(base), { message: statement }).toBe(503);
+    const answers = [await fetch(`${base}/api/outfits/?page=1`), await publish(base)];
+    expect(answers.map(({ status }) => status)).toEqual([503, 503]);
+    const { said, mend } = await checked(url);
+    expect(said).toContain(sentence);
+    expect(gateway.output()).toContain(inLog(said));
+    await owner.query(mend);
+    await expect.poll(() => statusOf(base), { message: mend }).toBe(200);
+    expect((await publish(base)).status).toBe(201);
+    outfits += 1;
+    expect((await listing(base)).count).toBe(outfits);
+  }
+  expect(await checked(url)).toMatchObject({ said: '' });
+  expect(gateway.output()).not.toMatch(/"unexpected error"|"failed"/);
+  expect(await stop(gateway)).toBe(0);
+});
+
+test('a role that may only read serves reads, and refuses writes with 503', async () => {
+  const { url } = await makeRole('SELECT');
+  const gateway = runServer({ DATABASE_URL: url, ...settings });
+  const base = await baseOf(gateway);
+  await expect.poll(() => statusOf(base)).toBe(200);
+  expect((await listing(base)).count).toBe(0);
+  expect((await publish(base)).status).toBe(503);
+  expect((await listing(base)).count).toBe(0);
+  expect(await stop(gateway)).toBe(0);
+});
+
+test('serves reads and refuses writes while it is read-only by default: by itself, its role, or its role there', async () => {
   const found = await makeRole(all);
   const { owner, url } = found;
   // Changes that are not counted yet.
   await owner.query(`INSERT INTO outfits (id, user_id, title, description, image_key, image_original_key, created, modified)
     SELECT id, 7, '', '', 'k', 'k', id, id FROM generate_series(1001, 1030) AS id`);
-  await owner.query(inTest(statement, found));
+  const setReadOnly = async (place: string) => {
+    await owner.query(inTest(`ALTER ${place} SET default_transaction_read_only = on`, found));
+    const told = await checked(url);
+    expect(told.said).toContain('is read-only by default: ');
+    return told;
+  };
+  for (const place of ['DATABASE $DB', 'ROLE $ROLE']) {
+    await owner.query((await setReadOnly(place)).mend);
+    expect(await checked(url)).toMatchObject({ said: '' });
+  }
+  const { said, mend } = await setReadOnly('ROLE $ROLE IN DATABASE $DB');
   const gateway = runServer({ DATABASE_URL: url, ...settings });
   const base = await baseOf(gateway);
   await expect.poll(() => statusOf(base)).toBe(200);
   expect((await listing(base, '?page=2')).count).toBe(30);
   expect((await publish(base)).status).toBe(503);
-  const { code, stdout } = await callCommand(check, [], { DATABASE_URL: url });
-  const [, said = '', mend = ''] =
-    /^wrong: DATABASE_URL: (.*is read-only by default: .* until "(.*)" is run\.)$/m.exec(stdout) ??
-    [];
-  expect(code).toBe(1);
-  expect(gateway.output()).toContain(JSON.stringify(said).slice(1, -1));
+  expect(gateway.output()).toContain(inLog(said));
   await owner.query(mend);
-  expect((await callCommand(check, [], { DATABASE_URL: url })).code).toBe(0);
   // Open connections are still read-only: a refused write closes its own.
   await expect.poll(async () => (await publish(base)).status).toBe(201);
   expect(await stop(gateway)).toBe(0);
@@ -102,7 +136,7 @@ test('names the statement that lets FIRST_ID be stored in a read-only database, 
   expect((await callCommand(migrate, [], environment)).stderr).toContain(sentence);
   const gateway = runServer({ ...environment, ...settings });
   const base = await baseOf(gateway);
-  expect(gateway.output()).toContain(JSON.stringify(sentence).slice(1, -1));
+  expect(gateway.output()).toContain(inLog(sentence));
   expect((await listing(base)).count).toBe(0);
   await owner.query(/run "([^"]*)"/.exec(sentence)?.[1] ?? '');
   await expect.poll(() => statusOf(base), { timeout: 20_000 }).toBe(200);
@@ -110,24 +144,25 @@ test('names the statement that lets FIRST_ID be stored in a read-only database, 
   expect(await stop(gateway)).toBe(0);
 });
 
-test.each([
-  ['role', 'ALTER ROLE $ROLE CONNECTION LIMIT 0', 'ALTER ROLE $ROLE CONNECTION LIMIT -1'],
-  ['database', 'ALTER DATABASE $DB CONNECTION LIMIT 0', 'ALTER DATABASE $DB CONNECTION LIMIT -1'],
-])('waits for a free connection of its %s', async (_name, statement, mend) => {
+test('waits for a free connection of its database or role', async () => {
   const found = await makeRole(all);
   const { owner, url } = found;
-  await owner.query(inTest(statement, found));
+  const limit = (place: string, connections: number) =>
+    owner.query(inTest(`ALTER ${place} CONNECTION LIMIT ${connections}`, found));
+  await limit('DATABASE $DB', 0);
+  expect((await checked(url)).said).toMatch(/has no free connection \(too many connections for d/);
+  await limit('DATABASE $DB', -1);
+  await limit('ROLE $ROLE', 0);
   const gateway = runServer({ DATABASE_URL: url, ...settings });
   const base = await baseOf(gateway);
   expect(await statusOf(base)).toBe(503);
   expect((await fetch(`${base}/api/outfits/`)).status).toBe(503);
-  expect(gateway.output()).toMatch(/has no free connection \(too many connections for/);
-  const { stdout } = await callCommand(check, [], { DATABASE_URL: url });
-  expect(stdout).toMatch(/^wrong: DATABASE_URL: .* has no free connection /m);
-  await owner.query(inTest(mend, found));
+  expect(gateway.output()).toMatch(/has no free connection \(too many connections for role/);
+  expect((await checked(url)).said).toContain(' has no free connection ');
+  await limit('ROLE $ROLE', -1);
   await expect.poll(() => statusOf(base)).toBe(200);
   // While it runs, its open connections go on.
-  await owner.query(inTest(statement, found));
+  await limit('ROLE $ROLE', 0);
   expect(await statusOf(base)).toBe(200);
   expect(await stop(gateway)).toBe(0);
 });
