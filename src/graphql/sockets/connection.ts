@@ -285,11 +285,7 @@ export class SocketConnection {
   ): AsyncGenerator<EncodedAnswer> {
     const operation = this.#operations.get(id) as SocketOperation;
     const { signal } = operation.leave;
-    const params: GraphQLParams = { ...payload };
-    // graphql-ws keeps the message as long as the operation.
-    for (const name of Object.keys(payload)) Reflect.deleteProperty(payload, name);
-    const answering = this.endpoint.answer(params, signal).finally(() => this.#release(operation));
-    const answers = await answering.catch((error) => this.#refuse(error));
+    const answers = await this.#execute(operation, payload);
     if (!answers) return;
     const isLive = answers instanceof LiveStream;
     for await (const answer of isLive ? answers : [answers]) {
@@ -302,6 +298,20 @@ export class SocketConnection {
     // Cut: it goes on over another connection, so it is not complete.
     delete subscriptions[id];
     if (!this.#isDraining) this.close(closeCodes.tryAgainLater);
+  }
+
+  /** Not within the generator, which would keep what was sent as long as its answers. */
+  async #execute(operation: SocketOperation, payload: object) {
+    const params: GraphQLParams = { ...payload };
+    // graphql-ws keeps the message as long as the operation.
+    for (const name of Object.keys(payload)) Reflect.deleteProperty(payload, name);
+    try {
+      return await this.endpoint.answer(params, operation.leave.signal);
+    } catch (error) {
+      return this.#refuse(error as HttpError);
+    } finally {
+      this.#release(operation);
+    }
   }
 }
 
