@@ -1,19 +1,27 @@
 import { ApolloClient, ApolloLink, HttpLink, InMemoryCache } from '@apollo/client';
 import { SetContextLink } from '@apollo/client/link/context';
-import { RetryLink } from '@apollo/client/link/retry';
+import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
 import { relayStylePagination } from '@apollo/client/utilities';
+import { createClient } from 'graphql-ws';
 import { authorization, endpoint } from '../shared/gateway.ts';
 
 export function createApollo(uri = endpoint): ApolloClient {
+  // Connects again when the connection is lost, with the token of that moment.
+  const live = createClient({
+    url: uri.replace(/^http/, 'ws'),
+    connectionParams: authorization,
+    shouldRetry: () => true,
+    retryAttempts: Number.POSITIVE_INFINITY,
+  });
   return new ApolloClient({
-    link: ApolloLink.from([
-      // Subscribes again when the connection is lost. A mutation is not sent again: it may have been done.
-      new RetryLink({
-        attempts: (count, { operationType }) => operationType === 'subscription' && count < 1000,
-      }),
-      new SetContextLink(({ headers }) => ({ headers: { ...headers, ...authorization() } })),
-      new HttpLink({ uri }),
-    ]),
+    link: ApolloLink.split(
+      ({ operationType }) => operationType === 'subscription',
+      new GraphQLWsLink(live),
+      ApolloLink.from([
+        new SetContextLink(({ headers }) => ({ headers: { ...headers, ...authorization() } })),
+        new HttpLink({ uri }),
+      ]),
+    ),
     cache: createCache(),
   });
 }

@@ -43,7 +43,7 @@ export function exceeded(code: LimitCode, found: number, max: number, things: st
 }
 
 const transports = (hasSockets: boolean) =>
-  `Accept: text/event-stream or Accept: multipart/mixed;subscriptionSpec=1.0${hasSockets ? ', or over a WebSocket with the subprotocol graphql-transport-ws' : ''}.`;
+  `Accept: text/event-stream${hasSockets ? ', or over a WebSocket with the subprotocol graphql-transport-ws' : ''}.`;
 
 /** A handshake is not taken. */
 const refusedSocket = (code: string, status: number, message: string, headers = {}) =>
@@ -128,7 +128,7 @@ export const notAcceptable = () =>
   new HttpError(
     406,
     'NOT_ACCEPTABLE',
-    'The answer can be application/json or application/graphql-response+json; of a subscription text/event-stream or multipart/mixed;subscriptionSpec=1.0. Accept names none of them.',
+    'The answer can be application/json or application/graphql-response+json; of a subscription text/event-stream. Accept names none of them.',
   );
 
 export const methodNotAllowed = (method: string, allow: string) =>

@@ -29,7 +29,7 @@ import {
   unsupportedEncoding,
   unsupportedType,
 } from './errors.ts';
-import { formats, sendEvents } from './live/formats.ts';
+import { sendEvents } from './live/events.ts';
 import { LiveStream, type LiveStreams } from './live/live-stream.ts';
 import type { LimitConfig } from './plugins/cost.ts';
 import {
@@ -111,26 +111,25 @@ async function answerOperation(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { method, readParams, answerType, events, key } = readRequest(request);
-  const format = events && formats[events.type];
-  const isPreferred = events?.isPreferred ?? false;
+  const { method, readParams, answerType, acceptsEvents, prefersEvents, key } =
+    readRequest(request);
   const caller = new RequestCaller(request);
-  const run = new Run(encodingOf(isPreferred ? eventType : answerType, key), caller);
-  if (format) {
+  const run = new Run(encodingOf(prefersEvents ? eventType : answerType, key), caller);
+  if (acceptsEvents) {
     run.openLive = (operation, variables) => {
       // Nothing of the request is kept as long as the stream but its head.
       request.body = undefined;
       const bytes = bytesOfHead(request.raw);
-      return live.open(operation, variables, caller, format.transport, bytes);
+      return live.open(operation, variables, caller, 'sse', bytes);
     };
   }
   try {
     const { answer, cost } = await engine.serve<EncodedAnswer>(run, method, readParams);
     // Before the answer is sent, and counted.
     request.operationName = run.operationName;
-    if (format && (run.answers || isPreferred)) {
+    if (run.answers || prefersEvents) {
       const answers = run.answers instanceof LiveStream ? run.answers : answer;
-      return sendEvents(request, reply, format, answers);
+      return sendEvents(request, reply, answers);
     }
     // For GraphiQL, which asks for it by a header.
     if (cost && config.graphiql && request.headers['graphql-cost']) {
@@ -141,10 +140,10 @@ async function answerOperation(
   } catch (error) {
     request.operationName = run.operationName;
     // What an operation is refused for is its result, so that clients do not repeat it.
-    const isResult = format && isPreferred && run.operation && !run.operation.isLive;
+    const isResult = prefersEvents && run.operation && !run.operation.isLive;
     const refused = isResult && httpErrorFor(error);
     if (!refused || refused.status >= 500) throw error;
-    return sendEvents(request, reply, format, refusalOf(refused));
+    return sendEvents(request, reply, refusalOf(refused));
   }
 }
 
@@ -190,15 +189,11 @@ interface GraphQLRequest {
   /** @throws HttpError 400 */
   readonly readParams: () => GraphQLParams;
   readonly answerType: AnswerType;
-  readonly events: AcceptedEvents | undefined;
+  /** Whether `Accept` names the type of a stream, and prefers it to the types of a single answer. */
+  readonly acceptsEvents: boolean;
+  readonly prefersEvents: boolean;
   /** Names everything that the answer depends on, but its type. */
   readonly key: string;
-}
-
-/** The media type for streams that `Accept` names, and whether it prefers it to the types of a single answer. */
-interface AcceptedEvents {
-  readonly type: 'text/event-stream' | 'multipart/mixed';
-  readonly isPreferred: boolean;
 }
 
 /**
@@ -211,14 +206,16 @@ function readRequest(request: FastifyRequest): GraphQLRequest {
   if (method !== request.method && request.method !== 'HEAD') {
     throw methodNotAllowed(request.method, allow);
   }
-  const accepted = readAccept(request.headers.accept ?? '');
-  const events = request.method === 'HEAD' ? undefined : accepted.events;
-  const answerType = accepted.type ?? (events && 'application/json');
+  const { type, ...events } = readAccept(request.headers.accept ?? '');
+  const acceptsEvents = events.acceptsEvents && request.method !== 'HEAD';
+  const prefersEvents = events.prefersEvents && acceptsEvents;
+  const answerType = type ?? (acceptsEvents ? 'application/json' : undefined);
   if (!answerType) throw notAcceptable();
   const text = method === 'GET' ? rawQuery(request) : bodyOf(request);
   const readParams = () => (method === 'GET' ? readQueryString(text) : readObject(text));
   // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
-  return { method, readParams, answerType, events, key: `${method} ${text}` };
+  const key = `${method} ${text}`;
+  return { method, readParams, answerType, acceptsEvents, prefersEvents, key };
 }
 
 function isRead({ method }: FastifyRequest): boolean {
@@ -226,32 +223,15 @@ function isRead({ method }: FastifyRequest): boolean {
 }
 
 const eventStream = 'text/event-stream';
-/** Stands for `multipart/mixed;subscriptionSpec=1.0`: without that parameter the type means incremental delivery. */
-const subscriptionParts = 'multipart/subscription';
 
-const readAccept = memoizeHeader((accept) => ({
-  events: eventsFor(accept),
-  type: chooseType(accept),
-}));
-
-function eventsFor(accept: string): AcceptedEvents | undefined {
-  if (!/text\/event-stream|subscriptionspec/i.test(accept)) return undefined;
-  const ranges = accept.toLowerCase().split(',').map(nameSubscriptionParts).join();
-  // Only types that are named: a stream is no answer to `*/*`.
-  const named = [eventStream, subscriptionParts].filter((type) => ranges.includes(type));
-  const type = preferredType(ranges, named)?.type;
-  if (!type) return undefined;
-  return {
-    type: type === eventStream ? eventStream : 'multipart/mixed',
-    isPreferred: preferredType(ranges, [...answerTypes, ...named])?.type === type,
-  };
-}
-
-function nameSubscriptionParts(range: string): string {
-  const [name, ...parameters] = range.split(';').map((piece) => piece.trim());
-  const isNamed = parameters.some((parameter) => /^subscriptionspec="?1\.0"?$/.test(parameter));
-  return name === 'multipart/mixed' && isNamed ? range.replace(name, subscriptionParts) : range;
-}
+const readAccept = memoizeHeader((accept) => {
+  // Only if it is named: a stream is no answer to `*/*`.
+  const isNamed = accept.toLowerCase().includes(eventStream);
+  const acceptsEvents = isNamed && preferredType(accept, [eventStream]) !== undefined;
+  const all = acceptsEvents ? [...answerTypes, eventStream] : answerTypes;
+  const prefersEvents = acceptsEvents && preferredType(accept, all)?.type === eventStream;
+  return { type: chooseType(accept), acceptsEvents, prefersEvents };
+});
 
 function chooseType(accept: string | undefined): AnswerType | undefined {
   if (!accept || accept === '*/*') return 'application/json';

@@ -142,8 +142,8 @@ export interface EncodedAnswer extends Answer, Representable {
   readonly isShared: boolean;
   /** Whether nothing was executed: the document or its variables are wrong, say. */
   readonly isRefusal: boolean;
-  /** As an event, by the format of the stream: encoded once for all who read it. */
-  events?: Map<object, Buffer>;
+  /** As a server-sent event. */
+  event?: Buffer;
 }
 
 /** How the result of an operation becomes an answer. */

@@ -13,6 +13,7 @@ import {
   test,
   vi,
 } from 'vitest';
+import { WebSocket } from 'ws';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { run } from '../support/cli/process.ts';
 import { examples, installExamples, npm } from '../support/examples.ts';
@@ -41,6 +42,7 @@ beforeAll(async () => {
   // Where shared/gateway.ts finds the token.
   const token = String((await signIn(1))['authorization']).replace('Bearer ', '');
   vi.stubGlobal('location', { hash: `#token=${token}` });
+  vi.stubGlobal('WebSocket', WebSocket);
 }, 300_000);
 
 /** A gateway that listens, and what it has been asked. */
@@ -202,8 +204,7 @@ describe('live answers are read by the code of docs/live.md', () => {
     ['graphql-ws', codeOf('graphql-ws')],
     ['urql over server-sent events', setupOf('graphql-sse') + blockOf('urql')],
     ['urql over a WebSocket', setupOf('graphql-ws') + blockOf('urql')],
-    ['Apollo Client and its own link', blockOf('apollo')],
-    ['Apollo Client over a WebSocket', setupOf('graphql-ws') + blockOf('apollo-ws')],
+    ['Apollo Client over a WebSocket', setupOf('graphql-ws') + blockOf('apollo')],
     ['Relay over server-sent events', setupOf('graphql-sse') + relay],
     ['Relay over a WebSocket', setupOf('graphql-ws') + relay],
   ])('with %s: a change is shown, also behind a lost connection', async (_name, code) => {

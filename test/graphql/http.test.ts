@@ -118,7 +118,12 @@ describe('subscriptions', () => {
     ['subscription { outfits { count } }', undefined],
     ['subscription A { outfits { count } } query B { __typename }', 'A'],
   ])('subscriptions need a stream of events, which %s is told', async (text, operationName) => {
-    for (const accept of ['application/json', 'application/graphql-response+json']) {
+    // The last one is what Apollo Client sends.
+    for (const accept of [
+      'application/json',
+      'application/graphql-response+json',
+      'multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/graphql-response+json,application/json;q=0.9',
+    ]) {
       const response = await post({ query: text, operationName }, { accept });
       expectErrors(response, 400);
       expect(response.json().errors[0]).toMatchObject({

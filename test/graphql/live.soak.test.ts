@@ -73,14 +73,11 @@ test(`a change reaches ${viewers} viewers with answers of their own, and delays 
 }, 300_000);
 
 const perTransport = 500;
-test(`${3 * perTransport} subscriptions over three transports: none gets what is older, none misses the last, none is left`, async () => {
+test(`${2 * perTransport} subscriptions over both transports: none gets what is older, none misses the last, none is left`, async () => {
   const { server, base, commit } = await start({ METRICS_PORT: '0' });
   const metrics = await metricsOf(server);
   await commit(0);
-  const parts = { accept: 'multipart/mixed;subscriptionSpec=1.0' };
-  const readers = await openMany(2 * perTransport, (index) =>
-    subscribe(base, (index % lists) + 1, index % 2 ? parts : {}),
-  );
+  const readers = await openMany(perTransport, (index) => subscribe(base, (index % lists) + 1));
   const sockets = await Promise.all(Array.from({ length: 20 }, () => openAcknowledged(base)));
   const operations = perTransport / sockets.length;
   for (const { subscribe: send } of sockets) {
@@ -92,7 +89,7 @@ test(`${3 * perTransport} subscriptions over three transports: none gets what is
     const text = await metrics();
     return [...text.matchAll(/^gateway_streams_open\{transport="\w+"\} (\d+)$/gm)].map(toNumber);
   };
-  await expect.poll(open, { timeout: 30_000 }).toEqual(Array(3).fill(perTransport));
+  await expect.poll(open, { timeout: 30_000 }).toEqual([perTransport, perTransport]);
 
   const rounds = 20;
   for (let round = 1; round <= rounds; round++) {
@@ -118,20 +115,20 @@ test(`${3 * perTransport} subscriptions over three transports: none gets what is
   for (const { close } of readers) close();
   const [kept, ...others] = sockets;
   for (const [at, { socket }] of others.entries()) at % 2 ? socket.terminate() : socket.close();
-  await expect.poll(open, { timeout: 30_000 }).toEqual([0, 0, operations]);
+  await expect.poll(open, { timeout: 30_000 }).toEqual([0, operations]);
   // A restart tells clients to come back.
   const stopped = stop(server);
   expect([1012, 1013]).toContain((await kept?.closed)?.[0]);
   expect(await stopped).toBe(0);
 }, 300_000);
 
-test('a heap of 128 MB outlives 600 live answers whose requests have a megabyte of other variables', async () => {
+test('a heap of 128 MB outlives 300 live answers whose requests have a megabyte of other variables', async () => {
   const settings = { NODE_OPTIONS: '--max-old-space-size=128' };
   const { server, base } = await start(settings);
   const query = 'subscription { outfits(page: 1) { count } }';
   const variables = { big: 'x'.repeat(1_000_000) };
-  for (let at = 0; at < 300; at++) await openStream(base, query, { variables });
-  const sockets = await Promise.all(Array.from({ length: 20 }, () => openAcknowledged(base)));
+  for (let at = 0; at < 150; at++) await openStream(base, query, { variables });
+  const sockets = await Promise.all(Array.from({ length: 10 }, () => openAcknowledged(base)));
   const codeOf = (answer: Message['payload']) => (answer.errors ?? answer)[0]?.extensions.code;
   for (let at = 0; at < 15; at++) {
     const asking = sockets.map(async ({ subscribe: send, next }) => {

@@ -87,7 +87,7 @@ describe('the token', () => {
     return (await take()).payload.data.viewer;
   };
 
-  test('the token of connection_init counts, by each name that apps give it, and none is anonymous', async () => {
+  test('the token of connection_init counts, by each name that apps give it, or that of the handshake', async () => {
     const { authorization } = await signIn(1);
     for (const payload of [
       { authorization },
@@ -97,9 +97,6 @@ describe('the token', () => {
       expect(await viewerOf({}, payload)).not.toBeNull();
     }
     expect(await viewerOf({}, {})).toBeNull();
-  });
-
-  test('the token of the handshake counts', async () => {
     expect(await viewerOf(await signIn(1))).not.toBeNull();
   });
 
@@ -170,27 +167,13 @@ describe('the protocol', () => {
   test('an older package, or none, is refused with the supported transports', async () => {
     for (const protocol of ['graphql-ws', 'chat']) {
       const refused = openSocket(base, {}, protocol);
-      await expect(refused).rejects.toThrow(
-        /^400 .*text\/event-stream.*multipart.*graphql-transport-ws/,
-      );
+      await expect(refused).rejects.toThrow(/^400 .*text\/event-stream.*graphql-transport-ws/);
     }
   });
 });
 
 describe('whatever a client sends', () => {
-  const values: unknown[] = [
-    null,
-    true,
-    0,
-    -1e300,
-    '',
-    'a\u0000\ud800',
-    [],
-    [[1]],
-    {},
-    { toString: 1 },
-    { a: { b: [] } },
-  ];
+  const values: unknown[] = [null, -1e300, '', 'a\u0000\ud800', [[1]], { toString: 1 }];
   const subscribe = { id: '1', type: 'subscribe', payload: { query: '{ __typename }' } };
   /** Each field of the message by each value, at any depth. */
   function* mutations(message: object): Generator<object> {

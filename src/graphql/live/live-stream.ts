@@ -16,7 +16,7 @@ const evicted = refusalOf(tooManyStreams());
 const tickInterval = 1_000;
 
 /** Labels of the metrics. */
-const transports = ['sse', 'multipart', 'ws'] as const;
+const transports = ['sse', 'ws'] as const;
 export type Transport = (typeof transports)[number];
 
 export interface StreamOptions {
