@@ -89,8 +89,8 @@ export function ownersIn(ids: readonly number[] | undefined): string {
 }
 
 /** The same without what it says of a user: a plan for a user with few outfits looks better, and would be made for each page. */
-function anyOf(users: readonly number[]): string {
-  return `(SELECT * FROM ${ownersIn(users)} OFFSET 0) owner`;
+function anyOf(users: Scope['users']): string {
+  return users ? `(SELECT * FROM ${ownersIn(users)} OFFSET 0) owner` : ownersIn(users);
 }
 
 /** The rows of a numbered page, each with the count; an empty page is one row without an outfit. See docs/counting.md. */
@@ -102,9 +102,9 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
   const isCounted = Object.keys(filter).length === 0;
   const isRange = !users && rangeOf(filter)?.field === ordering.field;
   // Within the first rows, to walk the index is faster than a seek by the counts.
-  const isNear = isCounted && !users && skip !== null && skip + pageSize <= limit;
+  const isNear = isCounted && skip !== null && skip + pageSize <= limit;
   const text = isNear
-    ? firstPage(ordering, limit)
+    ? firstOutfits(ordering, limit, {}, users, users ? countOfOwner : countOfList)
     : isCounted && users
       ? userPage(ordering, limit, users)
       : isCounted || isRange
@@ -113,28 +113,42 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
   return prepare(scope, text, { ...valuesOfBounds({}), skip, size: pageSize });
 }
 
+/** The outfits of the list. */
+const countOfList = `count_outfits(:all::boolean) + (SELECT count(*) FROM outfits s WHERE s.user_id = :viewer::int AND s.private)`;
+
+/** Those of a user. Without a condition on each row, where all are visible, a tenth less. */
+const countOfOwner = `CASE WHEN :all::boolean THEN (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id)
+        ELSE (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}) END`;
+
 /**
- * A page within the first `limit` outfits, which are read from each index range. `private` leads the ORDER BY of a range to
- * match the index; otherwise the planner may walk the primary key past the other range.
+ * The first outfits between two keys, of the list or of each user's: at most `limit` of each index range, merged. `private`
+ * leads the ORDER BY of a range to match the index; otherwise the planner may walk the primary key past the other range.
+ * @param count SQL, for a page, which is one row without an outfit where there are none
  */
-function firstPage(ordering: Ordering, limit: number): string {
+function firstOutfits(
+  ordering: Ordering,
+  limit: number,
+  bounds: Bounds,
+  users: Scope['users'],
+  count?: string,
+): string {
   const { table, value, direction, before, after, row } = namesOf(ordering);
+  const isWithin = isBetween(bounds, value);
+  const owned = users ? 's.user_id = owner.id AND ' : '';
+  // OFFSET 0, or it would be counted for each row.
+  const counted = `(SELECT owner.id, (${count})::int AS count FROM ${ownersIn(users)} OFFSET 0) owner LEFT`;
   return `
-    SELECT page.count, ${rowColumns}
-    FROM (
-      SELECT (count_outfits(:all::boolean) + (SELECT count(*) FROM outfits s WHERE s.user_id = :viewer::int AND s.private))::int AS count
-      OFFSET 0 -- or the function would be called for each row
-    ) page
-    LEFT JOIN (
+    SELECT owner.id AS "ownerId", ${count ? 'owner.count, ' : ''}${rowColumns}
+    FROM ${count ? counted : anyOf(users)} JOIN (
       ${before} (
         SELECT * FROM (
-          (SELECT s.* FROM ${table} s WHERE NOT s.private
+          (SELECT s.* FROM ${table} s WHERE ${owned}NOT s.private ${isWithin}
            ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
           UNION ALL
-          (SELECT s.* FROM ${table} s WHERE s.private AND :all
+          (SELECT s.* FROM ${table} s WHERE ${owned}s.private AND :all::boolean ${isWithin}
            ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
           UNION ALL
-          (SELECT s.* FROM ${table} s WHERE s.user_id = :viewer AND s.private
+          (SELECT s.* FROM ${table} s WHERE ${owned}s.user_id = :viewer::int AND s.private ${isWithin}
            ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
         ) s
         ORDER BY s.${value} ${direction}, s.id ${direction} OFFSET :skip::bigint LIMIT :size::int
@@ -216,10 +230,8 @@ function userPage(ordering: Ordering, limit: number, users: readonly number[]): 
       SELECT owner.id AS "ownerId", total.count, place.value, place.id
       FROM ${anyOf(users)}
       CROSS JOIN LATERAL (
-        -- Without a condition on each row, where all are visible, a tenth less; OFFSET 0, or it would be counted for each use.
-        SELECT CASE WHEN :all::boolean THEN (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id)
-          ELSE (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}) END::int AS count
-        OFFSET 0
+        SELECT (${countOfOwner})::int AS count
+        OFFSET 0 -- or it would be counted for each use
       ) total
       CROSS JOIN LATERAL (
         SELECT skip, least(greatest(total.count - skip, 0), :size) AS size, skip <= total.count / 2 AS "isFromStart"
@@ -296,9 +308,7 @@ const countOfAll = `
     FROM (SELECT count(*) AS count FROM outfits s WHERE s.user_id = :viewer AND s.private) own`;
 
 const countOfUsers = (users: readonly number[]) => `
-    SELECT owner.id AS "ownerId", total.count
-    FROM ${anyOf(users)}
-    CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}) total`;
+    SELECT owner.id AS "ownerId", (${countOfOwner})::int AS count FROM ${anyOf(users)}`;
 
 const filteredCount = (users: Scope['users']) => `
     SELECT owner.id AS "ownerId", total.count
@@ -341,10 +351,7 @@ export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statem
   const bounds = boundsOf(request, isRange ? range : undefined);
   const values = { ...valuesOfBounds(bounds), skip: 0, size: limit };
   if (Object.keys(filter).length === 0 || isRange) {
-    const text = users
-      ? userWalk(reading, rangeLimit(limit), bounds, users)
-      : walk(reading, rangeLimit(limit), bounds);
-    return prepare(scope, text, values);
+    return prepare(scope, firstOutfits(reading, rangeLimit(limit), bounds, users), values);
   }
   if (isSelective(filter) && (!users || filter.liked))
     return prepare(scope, filteredList(reading, users), values);
@@ -394,61 +401,7 @@ function isBetween({ low, high }: Bounds, value: string): string {
   ].join(' ');
 }
 
-/** The first outfits between two keys: at most `limit` of each index range, merged. See `firstPage`. */
-function walk(ordering: Ordering, limit: number, bounds: Bounds): string {
-  const { table, value, direction, before, after, row } = namesOf(ordering);
-  const isWithin = isBetween(bounds, value);
-  return `
-    SELECT ${rowColumns}
-    FROM ${before} (
-      SELECT * FROM (
-        (SELECT s.* FROM ${table} s
-         WHERE NOT s.private ${isWithin}
-         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
-        UNION ALL
-        (SELECT s.* FROM ${table} s
-         WHERE s.private AND :all::boolean ${isWithin}
-         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
-        UNION ALL
-        (SELECT s.* FROM ${table} s
-         WHERE s.user_id = :viewer::int AND s.private ${isWithin}
-         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
-      ) s
-      ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT :size::int
-    ) ${after}
-    JOIN users u ON u.id = o.user_id
-    ORDER BY ${row}.${value} ${direction}, o.id ${direction}`;
-}
-
-/** The same of each user. */
-function userWalk(
-  ordering: Ordering,
-  limit: number,
-  bounds: Bounds,
-  users: readonly number[],
-): string {
-  const { table, value, direction, before, after, row } = namesOf(ordering);
-  const isWithin = isBetween(bounds, value);
-  return `
-    SELECT ${rowColumns}
-    FROM ${anyOf(users)}
-    CROSS JOIN ${before} (
-      SELECT * FROM (
-        (SELECT s.* FROM ${table} s
-         WHERE s.user_id = owner.id AND NOT s.private ${isWithin}
-         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
-        UNION ALL
-        (SELECT s.* FROM ${table} s
-         WHERE s.user_id = owner.id AND s.private AND (:all::boolean OR owner.id = :viewer::int) ${isWithin}
-         ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
-      ) s
-      ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT :size::int
-    ) ${after}
-    JOIN users u ON u.id = o.user_id
-    ORDER BY ${row}.${value} ${direction}, o.id ${direction}`;
-}
-
-/** The same with conditions that no index serves. */
+/** The first outfits of a list with conditions that no index serves. */
 function filteredWalk(ordering: Ordering, limit: number, users: Scope['users']): string {
   const { value, key, direction, before, after, row } = namesOf(ordering);
   return `
