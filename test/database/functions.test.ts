@@ -18,7 +18,7 @@ const installed = `
 const ofServer = ['outfit_casefold'];
 
 test.each(['public', 'a renamed schema'])(
-  'a database migrated in %s has these functions, and triggers that fire when they should',
+  'a PostgreSQL database migrated in %s has these functions, and triggers that fire when they should',
   async (schema) => {
     const { DATABASE_URL } = await migratedEnvironmentOf('PostgreSQL');
     const client = await connectForTest(DATABASE_URL);

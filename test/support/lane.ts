@@ -4,7 +4,7 @@ import type { DatabaseKind } from './gateway.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    lane: 'fast' | 'soak' | 'versions';
+    lane: 'fast' | 'soak';
   }
 }
 

@@ -4,32 +4,33 @@ import { defineConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 const { globalSetup: _newest, include: _fast, exclude: _others, ...shared } = base.test ?? {};
-const project = (version: string, lane: 'fast' | 'versions', files: readonly string[]) => ({
+const project = (version: string, maxWorkers: number, files: readonly string[]) => ({
   resolve: base.resolve ?? {},
   test: {
     ...shared,
-    provide: { lane },
     name: `PostgreSQL ${version}`,
     include: files.map((name) => `test/${name}.test.ts`),
     // Each worker loads all modules anew.
-    maxWorkers: 2,
+    maxWorkers,
     // The embedded database is the same everywhere.
     testNamePattern: /PostgreSQL/,
     globalSetup: ['test/support/versions/setup.ts'],
   },
 });
 
-/** All SQL of the migrations, under a storm of writes. */
-const migrations = ['database/migrations', 'outfits/counts'];
-/** What the gateway sends, and what it reads of the server to invalidate by. */
-const statements = ['graphql/answer-cache', 'outfits/statements', 'outfits/writes'];
+/** All SQL of the migrations, and the functions that they make. */
+const migrations = ['database/migrations', 'database/functions'];
+/** The same under a storm of writes; what the gateway sends, and what it reads of the server to invalidate by. */
+const statements = [
+  ...['outfits/counts', 'outfits/statements', 'outfits/writes', 'graphql/answer-cache'],
+];
 
 export default defineConfig({
   test: {
     projects: [
-      project('15', 'fast', [...migrations, ...statements, 'database/upgrade.versions']),
-      project('16', 'versions', migrations),
-      project('17', 'versions', migrations),
+      project('15', 2, [...migrations, ...statements, 'database/upgrade.versions']),
+      project('16', 1, migrations),
+      project('17', 1, migrations),
     ],
   },
 });
