@@ -103,7 +103,6 @@ describe('.env', () => {
     [['start'], 'PORT=8080\nPORT 8080\n', 'Line 2 of .env is not NAME=value: '],
     [['counts', 'check'], 'A="a\nb"\n\r\n"PORT=1\n', 'Line 4 of .env is not NAME=value: '],
     [['migrate'], 'A="x\nPORT=1\nB="y"\n', 'Line 1 of .env is not NAME=value: '],
-    [['migrate'], 'PORT=http', 'PORT is "http", but '],
     [['migrate'], '\uFEFFPORT=http', 'PORT is "http", but '],
     [['migrate'], 'P\0O\0R\0T\0=\x001\0', 'The file .env is not UTF-8: save it as UTF-8.'],
   ])('ends %j with 2 and one sentence for %j', async (args, text, sentence) => {
@@ -297,11 +296,13 @@ describe('a start', () => {
     `);
   });
 
-  test('logs the same as JSON, with the names of levels and ISO times', async () => {
+  test('logs the same as JSON, with the names of levels and ISO times; an empty database has its pictures elsewhere', async () => {
     const environment = await migratedEnvironmentOf('PostgreSQL');
     const server = runServer({ ...environment, LOG_LEVEL: 'debug' });
     const base = await baseOf(server);
     await listing(base);
+    const picture = `${base}/media/outfits/3ce291e6-1580-4f85-9d5e-4957ab13619f.jpeg`;
+    expect((await fetch(picture)).status).toBe(404);
     expect(await stop(server)).toBe(0);
     const text = server.output().trim();
     const lines = text.split('\n').map((line) => JSON.parse(line));

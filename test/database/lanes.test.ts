@@ -194,7 +194,7 @@ test('an expensive list is read for one sender at a time, and for senders in tur
   await Promise.allSettled(asked);
 });
 
-test('an expensive list that is followed is read again at most once in that time, for a thousand changes', async () => {
+test('an expensive list that is followed is read again at most once in that time, for hundreds of changes', async () => {
   const gateway = await openWithSlowTag({
     EXPENSIVE_QUERY_TIMEOUT: '1s',
     CACHE_MAX_SIZE: '1000000B',
@@ -208,7 +208,7 @@ test('an expensive list that is followed is read again at most once in that time
   const began = performance.now();
   const next = await followTagged(gateway);
   const { databaseId: id } = await next();
-  for (let change = 0; change < 1000; change += 1) {
+  for (let change = 0; change < 300; change += 1) {
     await pool.query('UPDATE outfit_like_counts SET likes = likes + 1 WHERE id = $1', [id]);
   }
   const seconds = (performance.now() - began) / 1000;

@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { pictureOf, servePictures } from '../../src/process/demo/media.ts';
-import { baseOf, migratedEnvironmentOf, runServer } from '../support/cli/process.ts';
 import { useGateway } from '../support/gateway.ts';
 
 const uuid = '3ce291e6-1580-4f85-9d5e-4957ab13619f';
@@ -83,10 +82,4 @@ test('a picture is only read', async () => {
     expect(response).toMatchObject({ statusCode: 405, headers: { allow: 'GET, HEAD' } });
     expect(response.json()).toEqual({ detail: `Method "${method}" not allowed.` });
   }
-});
-
-test('an empty database does not draw pictures: they are elsewhere', async () => {
-  const empty = runServer({ ...(await migratedEnvironmentOf('PostgreSQL')), SEED: 'none' });
-  const base = await baseOf(empty);
-  expect((await fetch(`${base}/media/outfits/${uuid}.jpeg`)).status).toBe(404);
 });
