@@ -1,6 +1,5 @@
 // Compares two JSON documents of a listing; the kinds of differences are those of `difference.ts`.
 import { cut } from '../../errors.ts';
-import { readProperty } from '../../old-listing/page.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import type { Findings, Kind } from './difference.ts';
 import { idOf } from './listing-page.ts';
@@ -23,30 +22,25 @@ interface Place {
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Compares two documents whole; a page of a listing record by record. */
+/** Compares two documents whole; a list of records, in whatever envelope, record by record. */
 export class DocumentComparison {
-  #isPage = false;
-
   constructor(
     private readonly findings: Findings,
     private readonly bases: Bases,
   ) {}
 
   compare(theirs: unknown, ours: unknown): void {
-    this.#isPage = isPage(theirs) || isPage(ours);
     this.#compareValues({ path: '', label: '', field: '' }, theirs, ours);
   }
 
   #compareValues(place: Place, theirs: unknown, ours: unknown): void {
     const { path } = place;
     if (Array.isArray(theirs) && Array.isArray(ours)) {
-      const [before, after] = [byId(theirs), byId(ours)];
-      // In another envelope, or in none, lists beside the records have no ids.
-      const isRecordList = this.#isPage
-        ? path === 'results'
-        : place.label === '' && theirs.length + ours.length > 0;
-      if (isRecordList && before && after) this.#compareRecords(path, before, after);
-      else if (theirs.length !== ours.length) {
+      // Lists beside the records have no ids.
+      const [before, after] = place.label === '' ? [byId(theirs), byId(ours)] : [];
+      if (before && after && theirs.length + ours.length > 0) {
+        this.#compareRecords(path, before, after);
+      } else if (theirs.length !== ours.length) {
         const sentence = `has ${theirs.length} items in the source, ${ours.length} here.`;
         this.#add('value', place, sentence);
       } else theirs.forEach((item, index) => void this.#compareValues(place, item, ours[index]));
@@ -54,12 +48,12 @@ export class DocumentComparison {
       this.#compareObjects(place, theirs, ours);
     } else if (theirs !== ours) {
       const shown = `is ${showBoth(theirs, ours).join(' in the source, ')} here.`;
-      if (this.#isPage ? isLink(path) : isAddress(place, theirs, ours)) {
+      if (isAddress(place, theirs, ours)) {
         const found = compareLinks(theirs, ours, this.bases);
         if (found === 'page-1' && /prev/.test(path)) this.#add('previous-page-1', place, shown);
         else if (found !== 'same') this.#add('value', place, shown);
       } else this.#add(isFraction(place.field, theirs, ours) ? 'fraction' : 'value', place, shown);
-    } else if (this.#isPage && isLink(path) && theirs !== null) {
+    } else if (isAddress(place, theirs, ours)) {
       // The same link leads to one of both services: right only where both have one base.
       const isSame = compareLinks(theirs, ours, this.bases) === 'same';
       if (!isSame) this.#add('value', place, `is ${show(theirs)} in the source, and here too.`);
@@ -117,18 +111,11 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isPage(value: unknown): boolean {
-  const results = readProperty(value, 'results');
-  return Array.isArray(results) && ('count' in Object(value) || 'next' in Object(value));
-}
-
-/** A link of another envelope, by its name: a picture at the base of one service is another picture. */
+/** A link of a page, by its name: a picture at the base of one service is another picture. */
 function isAddress({ path, label }: Place, theirs: unknown, ours: unknown): boolean {
   const isNamed = label === '' && /(?:^|\.)(?:next|prev|first|last|self|links)\w*$/i.test(path);
   return isNamed && typeof theirs === 'string' && typeof ours === 'string';
 }
-
-const isLink = (path: string) => path === 'next' || path === 'previous';
 
 const show = (value: unknown) => cut(JSON.stringify(value));
 
