@@ -1,5 +1,6 @@
 // Likes and users beside the outfits: `import --likes` and `--users`, over the command line and GraphQL.
 import { readFileSync } from 'node:fs';
+import type { FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
@@ -9,6 +10,7 @@ import * as exportCommand from '../../src/commands/export.ts';
 import * as forgetCommand from '../../src/commands/forget.ts';
 import * as importCommand from '../../src/commands/import.ts';
 import { readConfig } from '../../src/config/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
 import { callCommand, startCommand } from '../support/cli/commands.ts';
 import { useFolder } from '../support/cli/folder.ts';
 import { withDatabase } from '../support/databases/connections.ts';
@@ -27,17 +29,24 @@ let environment: Record<string, string>;
 const call = (command: Command, args: readonly string[]) => callCommand(command, args, environment);
 const runImport = (...args: string[]) => call(importCommand, args);
 
-/** What GraphQL answers to a user, by a gateway that is open for as long. */
-const ask = (userId: number, query: string) =>
-  withDatabase(environment, async (database) => {
-    const config = readConfig({ ...environment, AUTH_JWT_SECRET: secret });
-    const app = await buildApp(config, database);
-    const headers = await signIn(userId);
-    const { data, errors } = (await postGraphql(app, { query }, headers)).json();
-    await app.close();
-    expect(errors).toBeUndefined();
-    return data as Record<string, unknown>;
-  });
+let gateway: Promise<{ app: FastifyInstance; close(): Promise<void> }> | undefined;
+
+async function openGateway() {
+  const config = readConfig({ ...environment, AUTH_JWT_SECRET: secret });
+  const database = await openDatabase(config, config.requestTimeout);
+  const app = await buildApp(config, database);
+  return { app, close: () => app.close().then(() => database.close()) };
+}
+
+/** What GraphQL answers to a user, by one gateway for the whole test. */
+async function ask(userId: number, query: string) {
+  gateway ??= openGateway();
+  const { app } = await gateway;
+  const headers = await signIn(userId);
+  const { data, errors } = (await postGraphql(app, { query }, headers)).json();
+  expect(errors).toBeUndefined();
+  return data as Record<string, unknown>;
+}
 
 const likesOf = async (userId: number, id: number) =>
   (await ask(userId, `{ outfit(id: "${outfitId(id)}") { likes viewerHasLiked } }`))['outfit'];
@@ -54,6 +63,8 @@ describe('on PostgreSQL', () => {
     expect(code).toBe(0);
   });
   afterEach(async () => {
+    await (await gateway)?.close();
+    gateway = undefined;
     const checked = await call(countsCommand, ['check']);
     await testDatabase.remove();
     expect(checked).toMatchObject({ code: 0 });
