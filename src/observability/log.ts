@@ -80,17 +80,17 @@ export function logAnswers(app: FastifyInstance): ObserveAnswer {
 }
 
 /** Throttle: one line per interval, with the number suppressed before it. @param allAtDebug no throttle at debug */
-export function createLogThrottle(allAtDebug = true) {
+export function createLogThrottle(allAtDebug = true, interval = throttleInterval) {
   let nextLine = 0;
   let suppressed = 0;
-  return (log: FastifyBaseLogger, write: (suppressed: number) => void): void => {
+  return (log: { readonly level?: string }, write: (suppressed: number) => void): void => {
     const now = performance.now();
     if (now < nextLine && !(allAtDebug && log.level === 'debug')) {
       suppressed += 1;
       return;
     }
     write(suppressed);
-    nextLine = now + throttleInterval;
+    nextLine = now + interval;
     suppressed = 0;
   };
 }

@@ -107,7 +107,7 @@ test('any page text gives that page or 404', async () => {
       if (!exists) expect(response.body).toBe('{"detail":"Invalid page."}');
       else expect(response.json().previous === null).toBe(page === 1n);
     }),
-    { numRuns: 500 },
+    { numRuns: 250 },
   );
 });
 
@@ -127,6 +127,6 @@ test('only the eight orderings and the empty one are taken, any other text is 40
         'created, -created, id, -id, like_count, -like_count, modified, -modified.';
       expect(response.json()).toEqual({ ordering: [message] });
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
 });

@@ -36,6 +36,7 @@ import {
 
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import { cut } from '../../errors.ts';
+import { createLogThrottle } from '../log.ts';
 import {
   followRequests,
   observeLookup,
@@ -59,7 +60,7 @@ interface TracingConfig {
   readonly tracesExporter: readonly string[];
 }
 
-type Log = Pick<FastifyBaseLogger, 'warn'>;
+type Log = Pick<FastifyBaseLogger, 'warn'> & { readonly level?: string };
 
 /** Registers the global tracer provider, and instruments the parts of a gateway. */
 export class Tracing {
@@ -108,7 +109,10 @@ export class Tracing {
     this.observeStatement = observeStatement(this.#tracer);
     this.observeUpstream = observeUpstream(this.#tracer);
     // Of what the packages say from now on, only lost traces are of interest.
-    const warnOfLoss = createLossWarning(log, endpointOf(config));
+    const throttleLoss = createLogThrottle(false, warningInterval);
+    const lost = `traces are lost: ${endpointOf(config)} does not take all of them`;
+    const warnOfLoss = (reason: string) =>
+      throttleLoss(log, (suppressed) => log.warn({ reason: cut(reason, 200), suppressed }, lost));
     setGlobalErrorHandler((error) =>
       warnOfLoss(typeof error === 'string' ? error : error.message || String(error.name)),
     );
@@ -161,16 +165,4 @@ function choose<Kind>(
     );
     return [];
   });
-}
-
-function createLossWarning(log: Log, endpoint: string): (reason: string) => void {
-  let quietUntil = 0;
-  return (reason) => {
-    if (performance.now() < quietUntil) return;
-    quietUntil = performance.now() + warningInterval;
-    log.warn(
-      { reason: cut(reason, 200) },
-      `traces are lost: ${endpoint} does not take all of them`,
-    );
-  };
 }
