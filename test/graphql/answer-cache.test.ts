@@ -7,9 +7,8 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { connectForTest, databaseUrlOf } from '../support/databases/connections.ts';
 import { startEmbeddedPostgres } from '../support/databases/embedded-postgres.js';
 import { isSnapshot, statementsOf, textOf } from '../support/databases/statements.ts';
-import { type DatabaseKind, openGateway, type TestGateway } from '../support/gateway.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { getGraphql, postGraphql } from '../support/http/graphql.ts';
-import { amount, describeOnce, laneKinds, testOnce } from '../support/lane.ts';
 
 const rows = [...generateOutfits({ outfits: 45, users: 9 })];
 
@@ -21,12 +20,8 @@ beforeAll(async () => {
 afterAll(() => postgres.close());
 
 /** A gateway of a test's own. */
-async function open(
-  kind: DatabaseKind,
-  environment: Record<string, string> = {},
-  outfits = rows,
-): Promise<TestGateway> {
-  const gateway = await openGateway(kind, outfits, environment, { server: postgres.url });
+async function open(environment: Record<string, string> = {}, outfits = rows) {
+  const gateway = await openGateway('PostgreSQL', outfits, environment, { server: postgres.url });
   onTestFinished(() => gateway.close());
   return gateway;
 }
@@ -62,114 +57,106 @@ const findConnections = `SELECT pid FROM pg_stat_activity WHERE datname = curren
   AND application_name = 'outfit-gateway' AND query LIKE '%pg_current_snapshot%'`;
 const endConnections = `SELECT pg_terminate_backend(pid) FROM (${findConnections}) AS connection`;
 
-describe.each([
-  ['PostgreSQL', amount(1_500, 3_000)],
-  ['embedded', amount(300, 600)],
-] as const)('on %s', (kind, leastReads) => {
-  test(`none of ${leastReads} reads is stale while others write, inside and outside the gateway`, async () => {
-    const gateway = await open(kind, { PAGE_SIZE: '5' });
-    const { pool } = gateway.database;
-    const outside = kind === 'embedded' ? pool : await connect(gateway);
-    const slow = kind === 'embedded' ? pool : await connect(gateway);
-    /** What writers have begun to write, and what has been acknowledged: more than any other outfit has. */
-    const likes = new Map(
-      rows.slice(0, 3).map(({ id }) => [id, { begun: 1_000_000, acknowledged: 1_000_000 }]),
-    );
-    const [first = 0, second = 0, third = 0] = likes.keys();
-    const set = `UPDATE outfit_like_counts SET likes = 1000000 WHERE id IN (${[...likes.keys()]})`;
-    await pool.query(set);
+const leastReads = 1_500;
+test(`none of ${leastReads} reads is stale while others write, inside and outside the gateway`, async () => {
+  const gateway = await open({ PAGE_SIZE: '5' });
+  const { pool } = gateway.database;
+  const outside = await connect(gateway);
+  const slow = await connect(gateway);
+  /** What writers have begun to write, and what has been acknowledged: more than any other outfit has. */
+  const likes = new Map(
+    rows.slice(0, 3).map(({ id }) => [id, { begun: 1_000_000, acknowledged: 1_000_000 }]),
+  );
+  const [first = 0, second = 0, third = 0] = likes.keys();
+  const set = `UPDATE outfit_like_counts SET likes = 1000000 WHERE id IN (${[...likes.keys()]})`;
+  await pool.query(set);
 
-    const query = `{ outfit(databaseId: ${second}) { id: databaseId likes } }`;
-    const questions = [
-      () => gateway.get('/api/outfits/?ordering=id'),
-      () => gateway.get('/api/outfits/?ordering=-like_count'),
-      () => gateway.get(`/api/outfits/?ordering=-like_count&any=${Math.random()}`),
-      () => post(gateway, byId),
-      () => post(gateway, byConnection, { variables: { first: 3 } }),
-      () => post(gateway, ownersOutfits),
-      () => getGraphql(gateway.app, { query: byId }),
-      () => getGraphql(gateway.app, { query }),
-    ];
-    let reads = 0;
-    let commits = 0;
-    let lost = 0;
-    const wrong: unknown[] = [];
-    const isOver = () => reads >= leastReads;
-    const read = async () => {
-      const floors = new Map([...likes].map(([id, { acknowledged }]) => [id, acknowledged]));
-      const ask = questions[Math.floor(Math.random() * questions.length)] ?? expect.fail();
-      const response = await ask();
-      reads++;
-      const seen = [...findOutfits(response.json())].filter(({ id }) => likes.has(id));
-      const isRight = (outfit: { id: number; likes: number }) =>
-        outfit.likes >= Number(floors.get(outfit.id)) &&
-        outfit.likes <= Number(likes.get(outfit.id)?.begun);
-      if (seen.length === 0 || !seen.every(isRight)) wrong.push(response.body);
-      // Reads within one turn of the event loop share snapshots; others must not need that.
-      if (reads % 50 === 0) await setTimeout(Math.random() * 3);
-    };
-    const repeat = async (work: () => Promise<unknown>) => {
-      while (!isOver()) await work();
-    };
-    /** In reads, so that a slow machine does not meet other proportions. */
-    const pause = async (least: number, most: number) => {
-      const next = reads + least + Math.random() * (most - least);
-      while (reads < next && !isOver()) await setTimeout(1);
-    };
-    /** Writes the next number of likes with `send`, which says whether it was committed. */
-    const write = (id: number, send: (statement: string) => Promise<boolean>) =>
+  const query = `{ outfit(databaseId: ${second}) { id: databaseId likes } }`;
+  const questions = [
+    () => gateway.get('/api/outfits/?ordering=id'),
+    () => gateway.get('/api/outfits/?ordering=-like_count'),
+    () => gateway.get(`/api/outfits/?ordering=-like_count&any=${Math.random()}`),
+    () => post(gateway, byId),
+    () => post(gateway, byConnection, { variables: { first: 3 } }),
+    () => post(gateway, ownersOutfits),
+    () => getGraphql(gateway.app, { query: byId }),
+    () => getGraphql(gateway.app, { query }),
+  ];
+  let reads = 0;
+  let commits = 0;
+  let lost = 0;
+  const wrong: unknown[] = [];
+  const isOver = () => reads >= leastReads;
+  const read = async () => {
+    const floors = new Map([...likes].map(([id, { acknowledged }]) => [id, acknowledged]));
+    const ask = questions[Math.floor(Math.random() * questions.length)] ?? expect.fail();
+    const response = await ask();
+    reads++;
+    const seen = [...findOutfits(response.json())].filter(({ id }) => likes.has(id));
+    const isRight = (outfit: { id: number; likes: number }) =>
+      outfit.likes >= Number(floors.get(outfit.id)) &&
+      outfit.likes <= Number(likes.get(outfit.id)?.begun);
+    if (seen.length === 0 || !seen.every(isRight)) wrong.push(response.body);
+    // Reads within one turn of the event loop share snapshots; others must not need that.
+    if (reads % 50 === 0) await setTimeout(Math.random() * 3);
+  };
+  const repeat = async (work: () => Promise<unknown>) => {
+    while (!isOver()) await work();
+  };
+  /** In reads, so that a slow machine does not meet other proportions. */
+  const pause = async (least: number, most: number) => {
+    const next = reads + least + Math.random() * (most - least);
+    while (reads < next && !isOver()) await setTimeout(1);
+  };
+  /** Writes the next number of likes with `send`, which says whether it was committed. */
+  const write = (id: number, send: (statement: string) => Promise<boolean>) =>
+    repeat(async () => {
+      const known = likes.get(id) ?? expect.fail();
+      const value = ++known.begun;
+      const statement = `UPDATE outfit_like_counts SET likes = ${value} WHERE id = ${id}`;
+      if (await send(statement)) known.acknowledged = value;
+      commits++;
+      await pause(60, 200);
+    });
+  const sendAtOnce = (client: Pick<pg.Client, 'query'>) => async (statement: string) => {
+    await client.query(statement);
+    return true;
+  };
+  /** In a transaction that stays open for a while, and is sometimes taken back. */
+  const sendSlowly = async (statement: string) => {
+    const isKept = Math.random() < 0.7;
+    await slow.query(`BEGIN; ${statement}`);
+    await setTimeout(Math.random() * 5);
+    await slow.query(isKept ? 'COMMIT' : 'ROLLBACK');
+    return isKept;
+  };
+  const sent = await countOf(gateway, () =>
+    Promise.all([
+      ...times(24, () => repeat(read)),
+      write(first, sendAtOnce(outside)),
+      write(second, sendSlowly),
+      write(third, sendAtOnce(pool)),
+      // A lost connection fails no request, and hides no commit.
       repeat(async () => {
-        const known = likes.get(id) ?? expect.fail();
-        const value = ++known.begun;
-        const statement = `UPDATE outfit_like_counts SET likes = ${value} WHERE id = ${id}`;
-        if (await send(statement)) known.acknowledged = value;
-        commits++;
-        await pause(60, 200);
-      });
-    const sendAtOnce = (client: Pick<pg.Client, 'query'>) => async (statement: string) => {
-      await client.query(statement);
-      return true;
-    };
-    /** In a transaction that stays open for a while, and is sometimes taken back. */
-    const sendSlowly = async (statement: string) => {
-      const pooled = kind === 'embedded' ? await pool.connect() : undefined;
-      const client = pooled ?? slow;
-      const isKept = Math.random() < 0.7;
-      await client.query(`BEGIN; ${statement}`);
-      await setTimeout(Math.random() * 5);
-      await client.query(isKept ? 'COMMIT' : 'ROLLBACK');
-      pooled?.release();
-      return isKept;
-    };
-    const sent = await countOf(gateway, () =>
-      Promise.all([
-        ...times(24, () => repeat(read)),
-        write(first, sendAtOnce(outside)),
-        write(second, sendSlowly),
-        write(third, sendAtOnce(pool)),
-        // A lost connection fails no request, and hides no commit.
-        repeat(async () => {
-          await pause(400, 500);
-          if (kind !== 'embedded') lost += (await outside.query(endConnections)).rowCount ?? 0;
-        }),
-      ]),
-    );
-    if (process.env['SHOW_FIGURES']) console.info({ kind, reads, commits, lost, sent });
-    expect(wrong).toEqual([]);
-    // Or else it proves nothing: neither a cache that never keeps, nor one that is never emptied.
-    expect(sent).toBeLessThan(leastReads / 2);
-    expect(commits).toBeGreaterThan(leastReads / 100);
-    if (kind === 'embedded') return;
-    expect(lost).toBeGreaterThan(1);
-    await gateway.get('/api/outfits/');
-    await expect.poll(async () => (await outside.query(findConnections)).rowCount).toBe(1);
-  });
+        await pause(400, 500);
+        lost += (await outside.query(endConnections)).rowCount ?? 0;
+      }),
+    ]),
+  );
+  if (process.env['SHOW_FIGURES']) console.info({ reads, commits, lost, sent });
+  expect(wrong).toEqual([]);
+  // Or else it proves nothing: neither a cache that never keeps, nor one that is never emptied.
+  expect(sent).toBeLessThan(leastReads / 2);
+  expect(commits).toBeGreaterThan(leastReads / 100);
+  expect(lost).toBeGreaterThan(1);
+  await gateway.get('/api/outfits/');
+  await expect.poll(async () => (await outside.query(findConnections)).rowCount).toBe(1);
 });
 
-describe.each(laneKinds)('the cache on %s', (kind) => {
+describe('the cache', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await openGateway(kind, rows, {}, { server: postgres.url });
+    gateway = await openGateway('PostgreSQL', rows, {}, { server: postgres.url });
   });
   afterAll(() => gateway.close());
 
@@ -282,27 +269,6 @@ describe.each(laneKinds)('the cache on %s', (kind) => {
     }
   });
 
-  test('a request of a type that is not taken never answers others that ask the same', async () => {
-    const unseen = '{ outfits { pageCount results { id: databaseId } } }';
-    const statuses = {
-      'application/json': 200,
-      'application/json-patch+json': 415,
-      'application/jsonl': 415,
-    };
-    for (let round = 0; round < 5; round++) {
-      await write();
-      await Promise.all(
-        times(15, () =>
-          Object.entries(statuses).map(async ([type, status]) => {
-            const headers = { 'content-type': type };
-            const { statusCode } = await postGraphql(gateway.app, { query: unseen }, headers);
-            expect([type, statusCode]).toEqual([type, status]);
-          }),
-        ).flat(),
-      );
-    }
-  });
-
   test('an error is not kept', async () => {
     const { pool } = gateway.database;
     for (const ask of [
@@ -329,7 +295,7 @@ describe.each(laneKinds)('the cache on %s', (kind) => {
   });
 });
 
-describeOnce('the size of the cache', () => {
+describe('the size of the cache', () => {
   const many = [...generateOutfits({ outfits: 800, users: 20 })];
   const walk = async (gateway: TestGateway) => {
     for (let page = 1; page <= 40; page++) {
@@ -338,12 +304,12 @@ describeOnce('the size of the cache', () => {
   };
 
   test('as many answers are kept as CACHE_MAX_SIZE takes, and the latest ones', async () => {
-    const roomy = await open('PostgreSQL', {}, many);
+    const roomy = await open({}, many);
     const pageBytes = Number((await roomy.get('/api/outfits/')).headers['content-length']);
     await walk(roomy);
     expect(await countOf(roomy, () => walk(roomy))).toBe(0);
 
-    const tight = await open('PostgreSQL', { CACHE_MAX_SIZE: `${5 * pageBytes}B` }, many);
+    const tight = await open({ CACHE_MAX_SIZE: `${5 * pageBytes}B` }, many);
     expect(await countOf(tight, () => walk(tight))).toBe(40);
     expect(await countOf(tight, () => walk(tight))).toBe(40);
     expect(await countOf(tight, () => tight.get('/api/outfits/?page=40'))).toBe(0);
@@ -354,7 +320,7 @@ describeOnce('the size of the cache', () => {
   });
 
   test('an answer that is larger than all of it is given, and not kept', async () => {
-    const gateway = await open('PostgreSQL', { CACHE_MAX_SIZE: '100B' });
+    const gateway = await open({ CACHE_MAX_SIZE: '100B' });
     const ask = () => gateway.get('/api/outfits/');
     const { body } = await ask();
     expect(await countOf(gateway, ask)).toBe(1);
@@ -362,7 +328,7 @@ describeOnce('the size of the cache', () => {
   });
 
   test('CACHE_MAX_SIZE=0 reads for every request, and asks for no snapshot', async () => {
-    const gateway = await open('PostgreSQL', { CACHE_MAX_SIZE: '0' });
+    const gateway = await open({ CACHE_MAX_SIZE: '0' });
     const next = vi.spyOn(gateway.database.snapshots, 'next');
     for (const ask of [() => gateway.get('/api/outfits/'), () => post(gateway, byId)]) {
       for (let round = 0; round < 5; round++) expect(await countOf(gateway, ask)).toBe(1);
@@ -370,18 +336,3 @@ describeOnce('the size of the cache', () => {
     expect(next).not.toHaveBeenCalled();
   });
 });
-
-testOnce(
-  'a lost snapshot connection empties the cache, and the next one keeps answers again',
-  async () => {
-    const gateway = await open('PostgreSQL');
-    const outside = await connect(gateway);
-    const ask = () => gateway.get('/api/outfits/');
-    await ask();
-    expect(await countOf(gateway, ask)).toBe(0);
-    expect((await outside.query(endConnections)).rowCount).toBe(1);
-    expect(await countOf(gateway, ask)).toBe(1);
-    await ask();
-    expect(await countOf(gateway, ask)).toBe(0);
-  },
-);

@@ -18,7 +18,7 @@ fragment N on Outfit {
 }
 fragment U on User { id avatarKey username firstName lastName }`;
 
-const variants = 12;
+const variants = 6;
 /** A query is compiled for the fourth time. */
 const rounds = 5;
 

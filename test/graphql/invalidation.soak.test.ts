@@ -113,8 +113,7 @@ async function open(kind: DatabaseKind, mode: string) {
 const meetings = new Set(['40001', '40P01', '23505', '42P07', '42P01', '42710', '55P02']);
 
 const amounts = [
-  ['PostgreSQL', 'listed', amount(0, 600)],
-  ['PostgreSQL', 'owner', amount(0, 400)],
+  ['PostgreSQL', 'owner', amount(0, 600)],
   ['embedded', 'listed', amount(0, 250)],
 ] as const;
 

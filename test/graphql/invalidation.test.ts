@@ -1,12 +1,12 @@
 // What ends an answer that is kept: commits that touch what it was made of, and no others; and everything
 // when it is unknown what was committed.
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { OutfitRow } from '../../src/outfits/row.ts';
 import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { statementsOf } from '../support/databases/statements.ts';
-import { databaseKinds, openGateway, type TestGateway } from '../support/gateway.ts';
+import { openGateway, type TestGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
 import { getGraphql } from '../support/http/graphql.ts';
 
@@ -58,16 +58,15 @@ const questions = {
 type Name = keyof typeof questions;
 const names = Object.keys(questions) as Name[];
 
-describe.each(databaseKinds)('on %s', (kind) => {
+describe('an answer from memory', () => {
   let gateway: TestGateway;
-  let writer: pg.Client | pg.Pool;
+  let writer: pg.Client;
   beforeAll(async () => {
-    gateway = await openGateway(kind, rows, {}, { schema });
-    const { pool } = gateway.database;
-    writer = kind === 'embedded' ? pool : await connectTo(databaseUrlOf(pool));
+    gateway = await openGateway('PostgreSQL', rows, {}, { schema });
+    writer = await connectTo(databaseUrlOf(gateway.database.pool));
   });
   afterAll(async () => {
-    if (writer instanceof pg.Client) await writer.end();
+    await writer.end();
     await gateway.close();
   });
 
@@ -105,7 +104,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     }
     // On a server that other tests use, what they commit in databases of their own is not explained either.
     const ended = await endedBy();
-    expect(ended.filter((name) => kind === 'embedded' || name !== 'unrecorded')).toEqual([]);
+    expect(ended.filter((name) => name !== 'unrecorded')).toEqual([]);
   });
 
   test('a like ends the answers that show the outfit, and the lists in which it moves', async () => {

@@ -61,82 +61,67 @@ describe('the size of a document', () => {
     await expectRefusal(gateway, value(989), 'TOO_MANY_TOKENS', /more than the 1000 tokens/);
   });
 
-  const types = (levels: number) =>
-    `__type(name: "Outfit") { ${'ofType { '.repeat(levels - 2)} name ${'} '.repeat(levels - 1)}`;
-
-  test('the size of a document is 20 levels of fields at most, introspection included', async () => {
-    await expectData(gateway, `{ ${types(20)} }`);
-    await expectRefusal(gateway, `{ ${types(21)} }`, 'QUERY_TOO_DEEP', /21 .* most 20/);
-  });
-
-  test('the size of a document counts levels through fragments, named ones and others', async () => {
-    const inner = `{ ... on __Type { ${'ofType { ... { '.repeat(9)} name ${'} } '.repeat(9)} } }`;
-    const outer = (levels: number) =>
-      `{ ${types(levels).replace(' name ', ' ofType { ...Inner } ')} } fragment Inner on __Type ${inner}`;
-    await expectData(gateway, outer(10));
-    await expectRefusal(gateway, outer(11), 'QUERY_TOO_DEEP', /21 .* most 20/);
-  });
-
-  test('the size of a document is 50 aliases at most, wherever they are', async () => {
-    const alias = (index: number) => `a${index}: __typename`;
-    await expectData(gateway, `{ ${times(50, alias)} }`);
-    const half = times(25, alias);
-    for (const query of [
-      `{ ${times(51, alias)} }`,
-      `{ ${half} ... on Query { b: __typename ...More } } fragment More on Query { ${half} }`,
-    ]) {
-      await expectRefusal(gateway, query, 'TOO_MANY_ALIASES', /51 aliases, but at most 50/);
-    }
-  });
-
-  test.each([
-    ['on __schema', '{ a: __schema { b: description } c: __schema { description } }'],
-    ['in __type', '{ __type(name: "A") { a: name b: name c: name } }'],
+  const types = (levels: number, last = 'name') =>
+    `__type(name: "Outfit") { ${'ofType { '.repeat(levels - 2)} ${last} ${'} '.repeat(levels - 1)}`;
+  const inFragments = (levels: number) =>
+    `{ ${types(levels, 'ofType { ...Inner }')} } fragment Inner on __Type { ... on __Type { ${'ofType { ... { '.repeat(9)} name ${'} } '.repeat(9)} } }`;
+  const aliases = (count: number) => times(count, (index) => `a${index}: __typename`);
+  const included = (count: number) => times(count, () => '... @include(if: true) { __typename }');
+  const user = (count: number) => `{ outfits { results { ${'user { id } '.repeat(count)} } } }`;
+  const list = (count: number) => `{ ${'outfits(page: 1) { count } '.repeat(count)} }`;
+  const inSets = (fields: string) =>
+    `{ outfits { results { ${times(21, (index) => `...F${index}`)} } } } ${times(21, (index) => `fragment F${index} on Outfit { ${fields} }`)}`;
+  test.each<[string, string, RegExp, string[], string[]]>([
     [
-      'in a fragment',
-      '{ __type(name: "A") { ...T } } fragment T on __Type { a: name b: name c: name }',
-    ],
-  ])('the size of a document is 2 aliases at most in introspection: %s', async (_name, query) => {
-    await expectRefusal(gateway, query, 'TOO_MANY_ALIASES', /3 aliases in introspection.*most 2/);
-  });
-
-  test('the size of a document is 50 directives at most', async () => {
-    const field = () => '... @include(if: true) { __typename }';
-    await expectData(gateway, `{ ${times(50, field)} }`);
-    await expectRefusal(gateway, `{ ${times(51, field)} }`, 'TOO_MANY_DIRECTIVES', /51 .*most 50/);
-    const onOne = `{ __typename ${times(51, () => '@include(if: true)')} }`;
-    await expectRefusal(gateway, onOne, 'TOO_MANY_DIRECTIVES', /51 .*most 50/);
-  });
-
-  test('the size of a document is 20 repeated fields with arguments or fields at most in one set of fields', async () => {
-    const user = (count: number) => `{ outfits { results { ${'user { id } '.repeat(count)} } } }`;
-    const list = (count: number) => `{ ${'outfits(page: 1) { count } '.repeat(count)} }`;
-    await expectData(gateway, user(21));
-    for (const query of [user(22), list(22)]) {
-      await expectRefusal(gateway, query, 'TOO_MANY_REPEATS', /21 repeated fields.* most 20/);
-    }
-    const names = `{ ${'__typename '.repeat(990)} }`;
-    await expectRefusal(gateway, names, 'TOO_MANY_REPEATS', /repeats too many fields/);
-  });
-
-  test.each([
-    [
-      'a field twice in each fragment',
-      times(21, (i) => `fragment F${i} on Outfit { title id id }`),
+      '20 levels of fields at most, introspection and fragments included',
+      ...(['QUERY_TOO_DEEP', /21 .* most 20/] as const),
+      [`{ ${types(20)} }`, inFragments(10)],
+      [`{ ${types(21)} }`, inFragments(11)],
     ],
     [
-      'fields of an owner in each fragment',
-      times(21, (i) => `fragment F${i} on Outfit { user { id username } user { id } }`),
+      '50 aliases at most, wherever they are',
+      ...(['TOO_MANY_ALIASES', /51 aliases, but at most 50/] as const),
+      [`{ ${aliases(50)} }`],
+      [
+        `{ ${aliases(51)} }`,
+        `{ ${aliases(25)} ... on Query { b: __typename ...More } } fragment More on Query { ${aliases(25)} }`,
+      ],
     ],
-  ])('does not count repeats of several sets together: %s', async (_name, fragments) => {
-    const spreads = times(21, (index) => `...F${index}`);
-    await expectData(gateway, `{ outfits { results { ${spreads} } } } ${fragments}`);
-  });
-
-  test('the size of a document does not count __typename that tools write twice', async () => {
-    const field = (index: number) =>
-      `a${index}: outfit(databaseId: 1) { __typename id __typename }`;
-    await expectData(gateway, `{ ${times(21, field)} }`);
+    [
+      '2 aliases at most in introspection',
+      ...(['TOO_MANY_ALIASES', /3 aliases in introspection.*most 2/] as const),
+      [],
+      [
+        '{ a: __schema { b: description } c: __schema { description } }',
+        '{ __type(name: "A") { a: name b: name c: name } }',
+        '{ __type(name: "A") { ...T } } fragment T on __Type { a: name b: name c: name }',
+      ],
+    ],
+    [
+      '50 directives at most',
+      ...(['TOO_MANY_DIRECTIVES', /51 .*most 50/] as const),
+      [`{ ${included(50)} }`],
+      [`{ ${included(51)} }`, `{ __typename ${times(51, () => '@include(if: true)')} }`],
+    ],
+    [
+      '20 repeated fields with arguments or fields at most in one set of fields',
+      ...(['TOO_MANY_REPEATS', /21 repeated fields.* most 20/] as const),
+      [
+        ...[user(21), inSets('title id id'), inSets('user { id username } user { id }')],
+        // As tools write it.
+        `{ ${times(21, (index) => `a${index}: outfit(databaseId: 1) { __typename id __typename }`)} }`,
+      ],
+      [user(22), list(22)],
+    ],
+    [
+      'no field hundreds of times',
+      ...(['TOO_MANY_REPEATS', /repeats too many fields/] as const),
+      [],
+      [`{ ${'__typename '.repeat(990)} }`],
+    ],
+  ])('the size of a document is %s', async (_what, code, message, taken, refused) => {
+    for (const query of taken) await expectData(gateway, query);
+    for (const query of refused) await expectRefusal(gateway, query, code, message);
   });
 
   const chain = (length: number, body: (next: string) => string) =>
@@ -366,24 +351,22 @@ describe('a value that is too large', () => {
     ),
   );
 
-  test.each(rootFields)(
+  test.each(rootFields.map((place, index) => ({ ...place, odd: odd[index % odd.length] ?? '' })))(
     'a value that is too large is refused without being repeated in $name',
-    async ({ root, field, arg, value }) => {
+    async ({ root, field, arg, value, odd: character }) => {
       const others = field.args.filter((one) => one !== arg && isNonNullType(one.type));
       const given = [...others.map(({ name }) => `${name}: "x"`), `${arg.name}: $v`].join();
       const type = getNamedType(field.type);
       const selection = isCompositeType(type) ? '{ __typename }' : '';
       const query = `${root.toLowerCase()} ($v: ${arg.type}) { ${field.name}(${given}) ${selection} }`;
-      for (const character of odd) {
-        const payload = JSON.stringify({ query, variables: { v: value } }).replace(
-          'TEXT',
-          JSON.stringify(character.repeat(500_000 / character.length)).slice(1, -1),
-        );
-        const response = await postGraphql(gateway.app, payload, await signIn(1));
-        expect(response.json().errors).not.toHaveLength(0);
-        expect(response.json()).not.toHaveProperty('data');
-        expect(response.body.length).toBeLessThan(4_000);
-      }
+      const payload = JSON.stringify({ query, variables: { v: value } }).replace(
+        'TEXT',
+        JSON.stringify(character.repeat(500_000 / character.length)).slice(1, -1),
+      );
+      const response = await postGraphql(gateway.app, payload, await signIn(1));
+      expect(response.json().errors).not.toHaveLength(0);
+      expect(response.json()).not.toHaveProperty('data');
+      expect(response.body.length).toBeLessThan(4_000);
     },
   );
 

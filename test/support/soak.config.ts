@@ -3,7 +3,6 @@ import { defineConfig, mergeConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
 
 const files = [
-  ...['graphql/answer-cache', 'graphql/differential'],
   'legacy/verify',
   // Their twins on the embedded database.
   ...['transfer/export', 'transfer/import'],
