@@ -1,18 +1,17 @@
 // Count and any page from the bucket counts, against count(*) and ORDER BY ... OFFSET.
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as countsCommand from '../../src/commands/counts.ts';
 import { countStatement, pageStatement, type Scope } from '../../src/outfits/lists/statements.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { applyAll, setBucketSize, tooLarge } from '../support/databases/small-buckets.ts';
 import { openGateway, type TestGateway } from '../support/gateway.ts';
-import { testOnce } from '../support/lane.ts';
 import { type Random, randomOf } from '../support/models/dice.ts';
 
 /** Statements of the storm; more by hand: STORM=100000 and --testTimeout. */
-const stormSize = Number(process.env['STORM'] ?? (inject('lane') === 'fast' ? 1_500 : 600));
+const stormSize = Number(process.env['STORM'] ?? 1_500);
 /** Another one makes other writes. */
 const seed = Number(process.env['SEED'] ?? 100);
 
@@ -466,7 +465,7 @@ describe('on PostgreSQL', () => {
       console.info({ seed, statements, taken, refused, applied, pages });
   });
 
-  testOnce('buckets and groups become fewer when outfits are deleted', async () => {
+  test('buckets and groups become fewer when outfits are deleted', async () => {
     const client = await connect();
     const sizes = async () => {
       const { rows } = await client.query(
@@ -493,49 +492,45 @@ describe('on PostgreSQL', () => {
     await send(client, addOutfits(randomOf(14)));
   });
 
-  testOnce(
-    'the command finds counts and texts that were kept from following, and mends them',
-    async () => {
-      const environment = { DATABASE_URL: databaseUrlOf(gateway.database.pool) };
-      const counts = (task: string) => callCommand(countsCommand, [task], environment);
-      const client = await connect();
-      expect(await counts('check')).toMatchObject({ code: 0 });
-      const likes = 'SELECT id, likes FROM outfit_like_counts WHERE id < 1000000000 ORDER BY id';
-      const { rows: before } = await client.query(likes);
-      const triggers = ['record_inserted', 'text_inserted', 'likes_inserted'];
-      const turn = async (how: string) => {
-        for (const name of triggers)
-          await client.query(`ALTER TABLE outfits ${how} TRIGGER ${name}`);
-      };
-      await turn('DISABLE');
-      await client.query(
-        `INSERT INTO outfits (${columns}) VALUES ${drawRow(randomOf(9), 1_000_000_001)}`,
-      );
-      await client.query(`INSERT INTO outfit_texts VALUES (1000000002, 'of no outfit', '{}')`);
-      await client.query(`INSERT INTO outfit_like_counts VALUES (1000000003, false, 1, 5);
+  test('the command finds counts and texts that were kept from following, and mends them', async () => {
+    const environment = { DATABASE_URL: databaseUrlOf(gateway.database.pool) };
+    const counts = (task: string) => callCommand(countsCommand, [task], environment);
+    const client = await connect();
+    expect(await counts('check')).toMatchObject({ code: 0 });
+    const likes = 'SELECT id, likes FROM outfit_like_counts WHERE id < 1000000000 ORDER BY id';
+    const { rows: before } = await client.query(likes);
+    const triggers = ['record_inserted', 'text_inserted', 'likes_inserted'];
+    const turn = async (how: string) => {
+      for (const name of triggers) await client.query(`ALTER TABLE outfits ${how} TRIGGER ${name}`);
+    };
+    await turn('DISABLE');
+    await client.query(
+      `INSERT INTO outfits (${columns}) VALUES ${drawRow(randomOf(9), 1_000_000_001)}`,
+    );
+    await client.query(`INSERT INTO outfit_texts VALUES (1000000002, 'of no outfit', '{}')`);
+    await client.query(`INSERT INTO outfit_like_counts VALUES (1000000003, false, 1, 5);
         UPDATE outfit_like_counts SET private = NOT private WHERE id = (SELECT max(id) FROM outfits WHERE id < 1000000000)`);
-      // As a restore does.
-      await turn('ENABLE');
-      const wrong = await counts('check');
-      expect(wrong.code).toBe(1);
-      expect(wrong.stdout).toContain(
-        'the trigger text_inserted on outfits does not fire when it should',
-      );
-      expect(wrong.stdout).toMatch(/: 3 row\(s\) of likes differ .*\n.* bucket\(s\) differ /s);
-      expect(wrong.stdout).toMatch(
-        /: 2 text\(s\) differ .* run "outfit-gateway counts rebuild" \(in a checkout "npm run counts -- rebuild"\)\.$/m,
-      );
-      expect(await counts('rebuild')).toMatchObject({ code: 0 });
-      const right = await counts('check');
-      expect(right.code).toBe(0);
-      expect(right.stdout).toMatch(
-        /: all likes are right .*: all counts are right .*: all texts are right /s,
-      );
-      await expectRightCounts(client);
-      await compare(client, randomOf(10), 100);
-      expect((await client.query(likes)).rows).toEqual(before);
-    },
-  );
+    // As a restore does.
+    await turn('ENABLE');
+    const wrong = await counts('check');
+    expect(wrong.code).toBe(1);
+    expect(wrong.stdout).toContain(
+      'the trigger text_inserted on outfits does not fire when it should',
+    );
+    expect(wrong.stdout).toMatch(/: 3 row\(s\) of likes differ .*\n.* bucket\(s\) differ /s);
+    expect(wrong.stdout).toMatch(
+      /: 2 text\(s\) differ .* run "outfit-gateway counts rebuild" \(in a checkout "npm run counts -- rebuild"\)\.$/m,
+    );
+    expect(await counts('rebuild')).toMatchObject({ code: 0 });
+    const right = await counts('check');
+    expect(right.code).toBe(0);
+    expect(right.stdout).toMatch(
+      /: all likes are right .*: all counts are right .*: all texts are right /s,
+    );
+    await expectRightCounts(client);
+    await compare(client, randomOf(10), 100);
+    expect((await client.query(likes)).rows).toEqual(before);
+  });
 
   test('eight clients that write one statement per transaction never deadlock', async () => {
     // So few that they meet all the time.

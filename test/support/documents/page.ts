@@ -49,9 +49,10 @@ export const notRun: readonly (readonly [command: RegExp, reason: string])[] = [
   ],
   [/^npm run -s drill/, 'test/documents/running.soak.test.ts runs it'],
   [
-    /^(?:pg_dump|createdb|pg_restore|psql) |outfits\.tar\.gz/,
+    /^(?:pg_dump|createdb|pg_restore|psql) /,
     'test/documents/running.soak.test.ts runs them where they are',
   ],
+  [/outfits\.tar\.gz/, 'test/documents/running.soak.test.ts runs them in a folder of its own'],
   [
     /^docker |\ndocker |^kubectl /,
     'there is no Docker where tests run: test/process/image.soak.test.ts replays the Dockerfile, test/documents/deploy.test.ts reads the manifests',
