@@ -151,16 +151,8 @@ test('a type that is added as CONTRIBUTING.md says is read, written, invalidated
 }, async () => {
   const copy = folder.at('copy');
   const copied = [
-    'src',
-    'prisma',
-    'bench/outfits',
-    'test/support/graphql',
-    'test/support/models/dice.ts',
-    'codegen.ts',
-    'docs/settings.md',
-    'package.json',
-    'prisma.config.ts',
-    'tsconfig.json',
+    ...['src', 'prisma', 'bench/outfits', 'test/support/graphql', 'test/support/models/dice.ts'],
+    ...['package.json', 'prisma.config.ts', 'tsconfig.json'],
   ];
   for (const path of copied) cpSync(join(root, path), join(copy, path), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
@@ -199,7 +191,6 @@ test('a type that is added as CONTRIBUTING.md says is read, written, invalidated
       env: { ...process.env, ...environment, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath },
     });
   run(join(root, 'node_modules/prisma/build/index.js'), 'generate');
-  run('--import', 'tsx', 'codegen.ts');
   run(join(root, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', '.');
   const { user, other, ...results } = JSON.parse(run('--import', 'tsx', 'walk.ts'));
 
@@ -213,13 +204,9 @@ test('a type that is added as CONTRIBUTING.md says is read, written, invalidated
   expect([results.again, results.unrelated].map(({ sent }) => sent)).toEqual([[], []]);
   // The page; then by Prisma, for all of its outfits, these with their users, and the comments with theirs.
   expect(results.list.sent).toEqual(
-    [
-      /^SELECT page\.count/,
-      /"outfits"."id"/,
-      /"comments"."id"/,
-      /"users"."id"/,
-      /"users"."id"/,
-    ].map((text) => expect.stringMatching(text)),
+    [/\.count\b/, /"outfits"."id"/, /"comments"."id"/, /"users"."id"/, /"users"."id"/].map((text) =>
+      expect.stringMatching(text),
+    ),
   );
   expect(results.deletedByOther.data).toEqual({ deleteComment: false });
   expect(results.deleted.data).toEqual({ deleteComment: true });
