@@ -213,32 +213,19 @@ test('a REST page shows the headers and the JSON of the answer', async () => {
   expect(JSON.stringify(jsonOn(page))).toBe(body);
 });
 
-test.each(['/', '/api/outfits/', '/outfits/?search=the', '/outfits/1', '/api/docs', '/nope'])(
-  'HEAD has the headers of the page: %s',
-  async (url) => {
-    const headers = { host: 'shop.test', accept, 'x-request-id': 'the-same' };
-    const page = await gateway.app.inject({ url, headers });
-    const head = await gateway.app.inject({ method: 'HEAD', url, headers });
-    expect(head.body).toBe('');
-    expect(headersOf(head)).toEqual(headersOf(page));
-  },
-);
-
 test('a page that a browser has is a 304, until anything on it is another', async () => {
   const tagOf = async (url: string, headers = {}) =>
     String((await gateway.get(url, { accept, ...headers })).headers['etag']);
   for (const url of ['/', '/api/outfits/']) {
     const tag = await tagOf(url);
-    for (const known of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
-      for (const method of ['GET', 'HEAD'] as const) {
-        const headers = { host: 'shop.test', accept, 'if-none-match': known };
-        const again = await gateway.app.inject({ method, url, headers });
-        expect([again.statusCode, again.body]).toEqual([304, '']);
-        const vary = expect.stringMatching(/^Accept\b/);
-        const kept = { etag: tag, 'cache-control': 'private, no-cache', vary };
-        expect(again.headers).toMatchObject(kept);
-        expect(again.headers).not.toHaveProperty('content-type');
-      }
+    for (const method of ['GET', 'HEAD'] as const) {
+      const headers = { host: 'shop.test', accept, 'if-none-match': tag };
+      const again = await gateway.app.inject({ method, url, headers });
+      expect([again.statusCode, again.body]).toEqual([304, '']);
+      const vary = expect.stringMatching(/^Accept\b/);
+      const kept = { etag: tag, 'cache-control': 'private, no-cache', vary };
+      expect(again.headers).toMatchObject(kept);
+      expect(again.headers).not.toHaveProperty('content-type');
     }
     // Neither is the other: the JSON, and the page of it.
     const { etag } = (await gateway.get(url)).headers;
@@ -365,7 +352,7 @@ const outfitWith = (text: string, index: number): OutfitRow => ({
     ...template.user,
     id: index + 1,
     ...Object.fromEntries(userNames.map((name) => [name, text])),
-    username: `${index}${text}`,
+    username: `${index}:${text}`,
   },
 });
 
@@ -479,13 +466,18 @@ test('behind PUBLIC_URL every link begins with it', async () => {
   expect(headers['location']).toBe('https://example.com/shop/outfits/?device=web');
 });
 
-test('a page is sent in the coding that the browser takes, and says so', async () => {
+test('a page is sent in the coding that the browser takes, and HEAD has its headers', async () => {
   const off = await open({ COMPRESSION: 'off' });
   const vary = 'Accept, Accept-Encoding';
-  for (const url of ['/', '/api/outfits/', '/outfits/', '/nope']) {
+  for (const url of ['/', '/api/outfits/', '/outfits/', '/outfits/1', '/api/docs', '/nope']) {
     const get = async (headers: object, on = gateway) =>
       on.get(url, { accept, 'x-request-id': 'the-same', ...headers });
     const plain = await get({});
+    const head = await gateway.app.inject({
+      ...{ method: 'HEAD', url },
+      headers: { host: 'shop.test', accept, 'x-request-id': 'the-same' },
+    });
+    expect([head.body, headersOf(head)]).toEqual(['', headersOf(plain)]);
     expect(plain.headers).toMatchObject({ vary });
     expect(plain.headers).not.toHaveProperty('content-encoding');
     for (const [encoding, read] of [

@@ -2,20 +2,24 @@
 // would be left with one of them at the end while the other has nothing to do.
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Files of all lanes that take longer than their size lets expect, longest first. */
+/** Files of all lanes that take long, longest first. */
 const longest = [
+  ...['process/mode-changes', 'documents/documents', 'process/first-start', 'admission/waiting'],
   ...[
-    'documents/documents',
-    'process/image',
-    'process/package',
+    'database/stops',
     'graphql/live',
-    'observability/tracing',
+    'admission/webhook',
+    'pages/pages',
+    'database/wrong-states',
   ],
-  ...['clients/clients', 'documents/running', 'graphql/differential'],
-  ...['graphql/costly-documents', 'outfits/visibility', 'transfer/follow', 'process/first-start'],
-  ...['outfits/filter-plans', 'outfits/walks', 'graphql/invalidation', 'graphql/answer-cache'],
-  ...['transfer/import', 'commands/command-line', 'process/server', 'database/kills'],
-  ...['admission/identity', 'database/migrations'],
+  ...['transfer/follow', 'database/patroni', 'legacy/verify', 'graphql/differential'],
+  ...['process/server', 'attach/attach', 'database/disk-full', 'outfits/counts-backlog'],
+  ...['transfer/import', 'graphql/invalidation', 'database/pgbouncer', 'database/old-primary'],
+  ...['process/package', 'database/data-folder', 'observability/tracing', 'graphql/new-type'],
+  ...['graphql/costly-documents', 'documents/running', 'outfits/range-plans', 'examples/clients'],
+  ...['http/hostile-input', 'graphql/live-answers', 'legacy/modes', 'outfits/search'],
+  ...['outfits/filters', 'graphql/limits', 'database/replicas', 'commands/command-line'],
+  ...['outfits/writes', 'legacy/replay', 'admission/identity', 'graphql/sockets'],
 ];
 
 export class LongestFirst extends BaseSequencer {
