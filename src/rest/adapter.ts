@@ -103,7 +103,9 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   const create = route.create && storeCreate(engine, route.create);
   const { name, description } = route;
   const metadata = { name, description, renders: ['application/json'], parses: mediaTypes };
-  const actions = route.create && { POST: describeRecord(schema, route.create) };
+  const actions = route.create && {
+    POST: describeRecord(schema, route.create.document, route.create.fields),
+  };
 
   app.route({
     method: app.supportedMethods,

@@ -19,7 +19,6 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
-import type { Create } from './routes.ts';
 
 /** A variable of a stored document, and the argument or input field that has it as its value. */
 export interface WritableField {
@@ -128,8 +127,12 @@ export function listFields(
 type Descriptions = Readonly<Record<string, unknown>>;
 
 /** The answer to OPTIONS, as Django REST Framework writes it. */
-export function describeRecord(schema: GraphQLSchema, { document, fields }: Create): Descriptions {
-  return describeFields(schema, findField(schema, document, 'created', 'record'), fields);
+export function describeRecord(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  writable: readonly WritableField[],
+): Descriptions {
+  return describeFields(schema, findField(schema, document, 'created', 'record'), writable);
 }
 
 function describeFields(

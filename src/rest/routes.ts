@@ -6,13 +6,8 @@ import {
   type OperationDefinitionNode,
 } from 'graphql';
 import type { WritableField } from './describe.ts';
-import { type Envelope, readEnvelope, type Written } from './envelope.ts';
-import {
-  createVariableReader,
-  type PageParameters,
-  type ReadVariables,
-  readPageParameters,
-} from './variables.ts';
+import { readEnvelope, type Stored, type Written } from './documents.ts';
+import { createVariableReader, readPageParameters } from './variables.ts';
 
 /** Result of a create document under the alias `created`; null only with an error. */
 export interface Created {
@@ -31,29 +26,22 @@ export interface Create {
   readonly fields: readonly WritableField[];
 }
 
-interface Read {
-  /** With a trailing slash or without; the other one redirects. `:name` is a parameter. */
-  readonly path: string;
+/** Variables of its document are parameters of the query string or the path. */
+export interface Route extends Stored {
   readonly name: string;
   readonly description: string;
-  /** Answers GET and HEAD with a list, which has the alias `page`, or with a record, which has the alias `record`. */
-  readonly document: DocumentNode;
-}
-
-/** Variables of its document are parameters of the query string or the path. */
-export interface Route extends Read {
   readonly operation: OperationDefinitionNode;
-  /** Undefined: it answers with a record. */
-  readonly envelope: Envelope | undefined;
-  readonly pages: PageParameters;
-  readonly readVariables: ReadVariables;
   /** Names in the query string: the variables without those of the path; the page in place of `last`. */
   readonly parameters: ReadonlySet<string>;
   readonly create?: Create | undefined;
 }
 
 /** @throws when the document does not fit the schema, or has a variable of an unsupported type */
-export function createRoute(schema: GraphQLSchema, read: Read, list?: Written): Route {
+export function createRoute(
+  schema: GraphQLSchema,
+  read: Pick<Route, 'description' | 'document' | 'name' | 'path'>,
+  list?: Written,
+): Route {
   const { document, path } = read;
   const operation = getOperationAST(document);
   if (!operation) throw new Error('A stored document has one operation.');

@@ -19,7 +19,7 @@ import { invalidKey } from '../../errors.ts';
 import type { DeprecationConfig } from '../../http/headers.ts';
 import { mediaTypes } from '../create.ts';
 import { findInputs } from '../describe.ts';
-import type { Envelope } from '../envelope.ts';
+import type { Envelope } from '../documents.ts';
 import { allowOf, type Create, type Route } from '../routes.ts';
 import { fillPath, maxPage, rangeOf } from '../variables.ts';
 import { components, describeResponses, errorSchemas, errorTable } from './responses.ts';

@@ -14,7 +14,7 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { findField, listFields, type SelectedField, type WritableField } from '../describe.ts';
-import { type Envelope, relationOf } from '../envelope.ts';
+import { type Envelope, relationOf } from '../documents.ts';
 
 /** As much of JSON Schema as is read here. @see https://spec.openapis.org/oas/v3.1.1 */
 export interface JsonSchema {
