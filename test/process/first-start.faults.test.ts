@@ -92,7 +92,7 @@ test('a start of the embedded database that is cut short again and again comes t
   const folder = join(environment['DATA_DIR'] ?? '', 'pgdata');
   const list = () =>
     existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
-  // Of about a thousand, which the template has.
+  // Of about 460, which the template has.
   for (const entries of [2, 300]) {
     do {
       // Again where the rest came before the signal did.

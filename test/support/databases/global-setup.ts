@@ -3,7 +3,6 @@
 // and migrating one takes seconds of computing.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { PGlite } from '@electric-sql/pglite';
 import type { TestProject } from 'vitest/node';
 import { seedDemo } from '../../../src/process/demo/seed.ts';
 import { makeDatabaseFolder } from './database-folder.js';
@@ -26,7 +25,10 @@ declare module 'vitest' {
 export default async function makeDatabases(project: TestProject): Promise<() => Promise<void>> {
   const folder = makeDatabaseFolder('template');
   project.provide('embeddedTemplate', join(folder, 'pgdata'));
-  const [close] = await Promise.all([startPostgres(project), makeTemplates(folder)]);
+  const [close] = await Promise.all([
+    startPostgres(project),
+    migrateDatabase({ DATA_DIR: folder }),
+  ]);
   return async () => {
     rmSync(folder, { recursive: true, force: true });
     await close();
@@ -61,15 +63,4 @@ export async function providePostgres(
   project.provide('postgresUrl', server);
   project.provide('postgresTemplate', testDatabase.name);
   return testDatabase.remove;
-}
-
-async function makeTemplates(folder: string): Promise<void> {
-  // Not by the gateway, which would begin with a migrated one.
-  const made = await PGlite.create(join(folder, 'pgdata'));
-  // Two thirds of its files, which no test needs copied.
-  await made.query("UPDATE pg_database SET datistemplate = false WHERE datname LIKE 'template_'");
-  await made.query('DROP DATABASE template0');
-  await made.query('DROP DATABASE template1');
-  await made.close();
-  await migrateDatabase({ DATA_DIR: folder });
 }
