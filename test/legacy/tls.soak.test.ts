@@ -1,4 +1,4 @@
-// An old service over TLS with an authority of its own: import, check and forwarding, as processes.
+// An old service over TLS with an authority of its own: check and forwarding, as processes.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -76,8 +76,7 @@ test.skipIf(!hasOpenSsl)(
       };
       names.length = 0;
       legacy.requests.length = 0;
-      const [, told, status] = await Promise.all([
-        command(settings, 'import', `${LEGACY_URL}/api/outfits/`),
+      const [told, status] = await Promise.all([
         command(settings, 'check', '--header', 'Authorization: Token abc'),
         statusOf(settings),
       ]);
