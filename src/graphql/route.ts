@@ -206,10 +206,10 @@ function readRequest(request: FastifyRequest): GraphQLRequest {
   if (method !== request.method && request.method !== 'HEAD') {
     throw methodNotAllowed(request.method, allow);
   }
-  const { type, ...events } = readAccept(request.headers.accept ?? '');
-  const acceptsEvents = events.acceptsEvents && request.method !== 'HEAD';
-  const prefersEvents = events.prefersEvents && acceptsEvents;
-  const answerType = type ?? (acceptsEvents ? 'application/json' : undefined);
+  const accepted = readAccept(request.headers.accept ?? '');
+  const acceptsEvents = accepted.acceptsEvents && request.method !== 'HEAD';
+  const prefersEvents = accepted.prefersEvents && acceptsEvents;
+  const answerType = accepted.type ?? (acceptsEvents ? 'application/json' : undefined);
   if (!answerType) throw notAcceptable();
   const text = method === 'GET' ? rawQuery(request) : bodyOf(request);
   const readParams = () => (method === 'GET' ? readQueryString(text) : readObject(text));
