@@ -106,9 +106,7 @@ describe.skipIf(!canMount())('a full disk under the embedded database', () => {
       expect(await baseOf(runServer(environment))).toMatch(/^http/);
     },
   );
-});
 
-describe.skipIf(!canMount())('a folder of the embedded database that is read-only', () => {
   test('a folder of the embedded database that is read-only is named with the lock that a killed process has left in it', async () => {
     const environment = { DATA_DIR: join(folder, 'data'), SEED: 'none' };
     const killed = runServer(environment);

@@ -101,7 +101,7 @@ test('what is written while the gateway is cut off is in its first answers after
   await start();
   const first = async () => JSON.parse((await send(base, '/api/outfits/')).body).results[0];
   const { id } = await first();
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 2; round++) {
     expect(await statusOf('/api/outfits/')).toBe(200);
     network.swallow();
     await execute(postgres.url, `UPDATE outfits SET title = 'round ${round}' WHERE id = ${id}`);
@@ -110,19 +110,6 @@ test('what is written while the gateway is cut off is in its first answers after
     await untilBack();
     expect(await first()).toMatchObject({ id, title: `round ${round}` });
   }
-});
-
-test('connections that an operator ends under load cost at most a 503 each', async () => {
-  await start();
-  load = startLoad(base);
-  for (let round = 0; round < 10; round++) {
-    await sleep(200);
-    await execute(
-      postgres.url,
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outfit-gateway'`,
-    );
-  }
-  await expectRecovered();
 });
 
 test('a server without free connections means 503 for some, and does not stop the others', async () => {

@@ -1,6 +1,6 @@
 // Errors that nothing catches: they are logged, and the process ends in order.
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   baseOf,
   listing,
@@ -35,27 +35,25 @@ const lineOf = (pid: number | undefined, message: string) => ({
   msg: 'uncaught error: closing',
 });
 
-describe('an error that nothing catches', { timeout: 120_000 }, () => {
-  test.each([
-    ['SIGUSR2', 'thrown by a test'],
-    ['SIGWINCH', 'rejected by a test'],
-  ] as const)(
-    'an error that nothing catches ends the process after what it has begun (%s)',
-    async (signal, message) => {
-      const { server, base, databaseUrl } = await start();
-      const client = await connectForTest(databaseUrl);
-      await client.query('BEGIN; LOCK TABLE outfits');
-      const answer = listing(base);
-      await expect.poll(() => countBlocked(client)).toBe(1);
-      server.child.kill(signal);
-      await server.until(/uncaught error: closing/);
-      // A service manager that ends it meanwhile cuts nothing.
-      server.child.kill('SIGTERM');
-      await client.query('COMMIT');
-      expect((await answer).count).toBe(0);
-      expect(await server.ended).toBe(1);
-      expect(server.errors()).toBe('');
-      expect(fatalLines(server)).toMatchObject([lineOf(server.child.pid, message)]);
-    },
-  );
-});
+test.each([
+  ['SIGUSR2', 'thrown by a test'],
+  ['SIGWINCH', 'rejected by a test'],
+] as const)(
+  'an error that nothing catches ends the process after what it has begun (%s)',
+  async (signal, message) => {
+    const { server, base, databaseUrl } = await start();
+    const client = await connectForTest(databaseUrl);
+    await client.query('BEGIN; LOCK TABLE outfits');
+    const answer = listing(base);
+    await expect.poll(() => countBlocked(client)).toBe(1);
+    server.child.kill(signal);
+    await server.until(/uncaught error: closing/);
+    // A service manager that ends it meanwhile cuts nothing.
+    server.child.kill('SIGTERM');
+    await client.query('COMMIT');
+    expect((await answer).count).toBe(0);
+    expect(await server.ended).toBe(1);
+    expect(server.errors()).toBe('');
+    expect(fatalLines(server)).toMatchObject([lineOf(server.child.pid, message)]);
+  },
+);
