@@ -135,7 +135,7 @@ const maxFields = 1_000;
  * @throws InputError for bytes that are not of the charset, which would silently become U+FFFD
  * @see https://url.spec.whatwg.org/#urlencoded-parsing
  */
-export function readForm(bytes: Buffer, contentType: string): [string, string][] | undefined {
+function readForm(bytes: Buffer, contentType: string): [string, string][] | undefined {
   const [, charset = 'utf-8'] = /;\s*charset="?([^\s;"]+)/i.exec(contentType) ?? [];
   let decoder: TextDecoder;
   try {

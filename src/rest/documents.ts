@@ -45,7 +45,7 @@ export interface Answered extends Representable {
 }
 
 /** @throws RestError 400 for invalid parameters, 404 for a missing page or record */
-export type ReadAnswer = (
+type ReadAnswer = (
   request: FastifyRequest,
   base: string,
   caller: OperationCaller,
@@ -201,7 +201,7 @@ export interface Written {
   readonly headers?: readonly string[] | undefined;
 }
 
-export type ReadField = (name: string) => unknown;
+type ReadField = (name: string) => unknown;
 
 const headerPattern = /^([\w!#$%&'*+.^`|~-]+): *(\w+(?: +\w+)*)$/;
 /** What HTTP or this service sets. */
@@ -256,7 +256,7 @@ function fill(node: ConstValueNode, read: ReadField): unknown {
 }
 
 /** The texts before and behind the records, which are encoded once for all envelopes. */
-export function writeEnvelope(
+function writeEnvelope(
   { template, records }: Envelope,
   read: ReadField,
 ): readonly [head: string, tail: string] {
@@ -266,7 +266,7 @@ export function writeEnvelope(
 }
 
 /** Undefined: the route has none. A header whose fields are all null is left out. */
-export function writeHeaders({ headers, fields }: Envelope, read: ReadField) {
+function writeHeaders({ headers, fields }: Envelope, read: ReadField) {
   if (headers.length === 0) return undefined;
   const written = headers.flatMap((header) => {
     const values = header.fields.flatMap((name) => {

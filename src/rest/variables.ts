@@ -130,7 +130,7 @@ const pagePattern = /^\s*\+?0*([1-9][0-9]*)\s*$/;
 
 export const maxPage = 2_147_483_647;
 
-export function parsePageNumber(value: string | undefined): number | 'last' | undefined {
+function parsePageNumber(value: string | undefined): number | 'last' | undefined {
   if (value === undefined || value === '') return 1;
   if (value === 'last') return 'last';
   const digits = pagePattern.exec(value)?.[1];

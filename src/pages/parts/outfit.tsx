@@ -27,7 +27,7 @@ interface CardProperties extends OutfitProperties {
 }
 
 /** Its title is a link that covers the card; the links to the user and the video lie above. */
-export function OutfitCard({ outfit, site, href, index }: CardProperties) {
+function OutfitCard({ outfit, site, href, index }: CardProperties) {
   const { id, title, description } = outfit;
   return (
     <li>

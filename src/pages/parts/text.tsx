@@ -19,7 +19,7 @@ export function visibleText(text: string): string | undefined {
 }
 
 /** In JSON: as escapes, which keep the value. */
-export function shownJson(json: string): string {
+function shownJson(json: string): string {
   return json.replace(
     controls,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
