@@ -77,7 +77,7 @@ function group<Group extends Record<string, Setting<unknown>>>(heading: string, 
 // One line for each setting. A new one is also documented in .env.example and in the table of docs/settings.md.
 const settings = {
   ...group('Address', {
-    host: setting('HOST', host, '127.0.0.1'),
+    host: setting('HOST', host, 'localhost'),
     port: setting('PORT', port, 4000),
     publicUrl: setting('PUBLIC_URL', baseUrl, undefined),
     trustProxy: setting('TRUST_PROXY', addresses, []),

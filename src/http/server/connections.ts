@@ -129,14 +129,26 @@ const shutdownTimeout = 2_500;
 export class Shutdown {
   #isClosing = false;
   #endsConnections = false;
+  // Fastify waits for its main server only, and localhost has two.
+  #inFlight = 0;
+  #onIdle = () => {};
 
   /** Readiness fails before any request does. */
   get isClosing(): boolean {
     return this.#isClosing;
   }
 
-  /** Ends the connections of `app` behind their answers. Call it before the routes are added. */
+  /** Counts the requests of `app` that are in flight. Call it before the routes are added. */
   follow(app: FastifyInstance): void {
+    const onClose = () => {
+      this.#inFlight -= 1;
+      if (this.#inFlight === 0) this.#onIdle();
+    };
+    app.addHook('onRequest', (_request, reply, done) => {
+      this.#inFlight += 1;
+      reply.raw.on('close', onClose);
+      done();
+    });
     app.addHook('onSend', (_request, reply, _payload, done) => {
       if (this.#endsConnections) reply.header('Connection', 'close');
       done();
@@ -151,7 +163,12 @@ export class Shutdown {
     this.#isClosing = true;
     this.#endsConnections = true;
     if (announce) await sleep(readinessDelay);
-    await Promise.race([app.close(), sleep(shutdownTimeout)]);
+    const closed = app.close();
+    const finished = new Promise<void>((resolve) => {
+      this.#onIdle = resolve;
+      if (this.#inFlight === 0) resolve();
+    });
+    await Promise.race([Promise.all([closed, finished]), sleep(shutdownTimeout)]);
     app.server.closeAllConnections();
   }
 }

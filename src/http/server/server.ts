@@ -1,4 +1,5 @@
 // The HTTP server: timeouts of slow clients, methods, expectations, listening, and WebSocket handshakes (RFC 9110 §7.8).
+import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import {
   createServer as createHttpServer,
@@ -102,15 +103,38 @@ export function sendContinue(response: ServerResponse): void {
 
 type Address = Pick<Config, 'host' | 'port'>;
 
-export async function listen(app: FastifyInstance, { host, port }: Address): Promise<string> {
+/** Listens on both addresses of localhost: with a server factory, Fastify takes only the first one. Returns the URL. */
+export async function listen(
+  app: FastifyInstance,
+  { host, port }: Address,
+  findAddresses = (name: string) => lookup(name, { all: true }),
+): Promise<string> {
+  const others: TcpServer[] = [];
   watchDescriptors(app);
-  app.addHook('preClose', () => endListening(app.server));
+  app.addHook('preClose', async () => {
+    await Promise.all([app.server, ...others].map(endListening));
+  });
   // Fastify would log each address of the machine; the start logs the ones to use.
   const { level } = app.log;
   app.log.level = 'silent';
-  return app.listen({ host, port, backlog }).finally(() => {
+  const url = await app.listen({ host, port, backlog }).finally(() => {
     app.log.level = level;
   });
+  if (host !== 'localhost') return url;
+  const main = app.server.address() as AddressInfo;
+  for (const { address } of await findAddresses(host)) {
+    if (address === main.address) continue;
+    // Its connections are those of the main server.
+    const server = createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+      app.server.emit('connection', socket),
+    );
+    server.listen(main.port, address, backlog);
+    // The second address may not exist, or be in use.
+    await once(server, 'listening')
+      .then(() => others.push(server))
+      .catch(() => {});
+  }
+  return url;
 }
 
 /**
