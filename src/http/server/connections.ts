@@ -83,15 +83,17 @@ export function hasUnreadBody(socket: Socket): boolean {
  */
 export function readBehind(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request;
-  response.once('finish', () => {
-    if (!request.complete) unread.set(socket, request);
+  // Before Node's own listener, which calls destroySoon behind the last answer of a connection. Only then: a connection that
+  // holds its request keeps it, and all that it refers to, in memory until a full garbage collection.
+  response.prependOnceListener('finish', () => {
+    if (request.complete) return;
+    unread.set(socket, request);
+    socket.destroySoon = () => {
+      if (request.complete) return Socket.prototype.destroySoon.call(socket);
+      closeInStages(socket);
+      request.once('end', () => socket.destroy()).resume();
+    };
   });
-  // Node calls it behind the last answer of a connection.
-  socket.destroySoon = () => {
-    if (request.complete) return Socket.prototype.destroySoon.call(socket);
-    closeInStages(socket);
-    request.once('end', () => socket.destroy()).resume();
-  };
 }
 
 /** Milliseconds that a client may go on sending, and be silent, behind the last answer. */
