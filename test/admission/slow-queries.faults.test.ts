@@ -115,7 +115,7 @@ test('requests to the embedded database are answered in time while a statement b
   const { pool } = gateway.database;
   await gateway.get('/api/outfits/');
   const long = pool.query(
-    "DO $$ BEGIN WHILE clock_timestamp() < now() + interval '4 seconds' LOOP END LOOP; END $$",
+    "DO $$ BEGIN WHILE clock_timestamp() < now() + interval '6 seconds' LOOP END LOOP; END $$",
   );
   let isOver = false;
   const over = long.finally(() => {
