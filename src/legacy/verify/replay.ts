@@ -62,7 +62,7 @@ export async function replay(options: ReplayOptions, reporter: Progress): Promis
   const replayNext = async () => {
     for (const [key, times] of requests) {
       if (sentence !== undefined) return;
-      const [method = '', target = ''] = split(key);
+      const [method = '', target = ''] = key.split(' ');
       const targets = { theirs: target, ours: target };
       await checker.check({ method: method as Method, targets, times });
       reporter.progress(++asked, counts.size);
@@ -124,8 +124,3 @@ async function collect({ files, stdin, signal, prefix }: ReplayOptions, reporter
 
 /** Without spaces and control characters, which would end the request line. */
 const isSendable = (target: string) => /^[\x21-\xff]+$/.test(target);
-
-function split(key: string): [string, string] {
-  const space = key.indexOf(' ');
-  return [key.slice(0, space), key.slice(space + 1)];
-}
