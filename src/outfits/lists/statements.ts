@@ -1,9 +1,9 @@
 // SQL of lists: numbered pages, keyset pages and counts, of one list or of the lists of several users (filters.md).
 // In SQL: exact counts and pages at any depth, by buckets and row values, which Prisma cannot express.
 //
-// Each statement is whole. `${}` are names, of an ordering (`namesOf`), of tables and of columns, and a limit: a literal, as
-// the planner may sort where it is a parameter. All conditions of filters are one text (`matches` of filter.ts), which the
-// four statements of filtered lists contain. `:name` is a value.
+// Each statement is whole, with the index ranges that a viewer sees. `${}` are names, of an ordering (`namesOf`), of tables
+// and of columns, and a limit: a literal, as the planner may sort where it is a parameter. All conditions of filters are one
+// text (`matches` of filter.ts), which the statements of filtered lists contain. `:name` is a value.
 import type { Access } from '../../database/read.ts';
 import {
   accessOf,
@@ -104,7 +104,7 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
   // Within the first rows, to walk the index is faster than a seek by the counts.
   const isNear = isCounted && skip !== null && skip + pageSize <= limit;
   const text = isNear
-    ? firstOutfits(ordering, limit, {}, users, users ? countOfOwner : countOfList)
+    ? firstOutfits(ordering, limit, scope, { count: users ? countOfOwner : countOfList })
     : isCounted && users
       ? userPage(ordering, limit, users)
       : isCounted || isRange
@@ -120,36 +120,48 @@ const countOfList = `count_outfits(:all::boolean) + (SELECT count(*) FROM outfit
 const countOfOwner = `CASE WHEN :all::boolean THEN (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id)
         ELSE (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}) END`;
 
+interface First {
+  readonly bounds?: Bounds;
+  /** By conditions that no index of the ordering serves. */
+  readonly isFiltered?: boolean;
+  /** SQL, for a page, which is one row without an outfit where there are none. */
+  readonly count?: string;
+}
+
 /**
  * The first outfits between two keys, of the list or of each user's: at most `limit` of each index range, merged. `private`
  * leads the ORDER BY of a range to match the index; otherwise the planner may walk the primary key past the other range.
- * @param count SQL, for a page, which is one row without an outfit where there are none
  */
 function firstOutfits(
   ordering: Ordering,
   limit: number,
-  bounds: Bounds,
-  users: Scope['users'],
-  count?: string,
+  { users, visibility }: Scope,
+  { bounds = {}, isFiltered, count }: First,
 ): string {
-  const { table, value, direction, before, after, row } = namesOf(ordering);
-  const isWithin = isBetween(bounds, value);
-  const owned = users ? 's.user_id = owner.id AND ' : '';
+  const { table, value, direction, before, after, row, ...names } = namesOf(ordering);
+  const key = isFiltered ? names.key : 's';
+  const tables = isFiltered ? filteredTables : `${table} s`;
+  const matching = `${isBetween(bounds, key, value)} ${isFiltered ? `AND ${matches}` : ''}`;
+  const owned = users ? `${key}.user_id = owner.id AND ` : '';
   // OFFSET 0, or it would be counted for each row.
   const counted = `(SELECT owner.id, (${count})::int AS count FROM ${ownersIn(users)} OFFSET 0) owner LEFT`;
+  const owners = isFiltered ? ownersIn(users) : anyOf(users);
+  const visible = {
+    all: [`NOT ${key}.private`, `${key}.private`],
+    none: [`NOT ${key}.private`],
+    own: [`NOT ${key}.private`, `${key}.user_id = :viewer::int AND ${key}.private`],
+  };
+  const ranges = visible[visibility.private].map(
+    (range) => `(
+            SELECT ${key}.* FROM ${tables} WHERE ${owned}${range} ${matching}
+            ORDER BY ${key}.private ${direction}, ${key}.${value} ${direction}, ${key}.id ${direction} LIMIT ${limit})`,
+  );
   return `
     SELECT owner.id AS "ownerId", ${count ? 'owner.count, ' : ''}${rowColumns}
-    FROM ${count ? counted : anyOf(users)} JOIN (
+    FROM ${count ? counted : owners} JOIN (
       ${before} (
         SELECT * FROM (
-          (SELECT s.* FROM ${table} s WHERE ${owned}NOT s.private ${isWithin}
-           ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
-          UNION ALL
-          (SELECT s.* FROM ${table} s WHERE ${owned}s.private AND :all::boolean ${isWithin}
-           ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
-          UNION ALL
-          (SELECT s.* FROM ${table} s WHERE ${owned}s.user_id = :viewer::int AND s.private ${isWithin}
-           ORDER BY s.private ${direction}, s.${value} ${direction}, s.id ${direction} LIMIT ${limit})
+          ${ranges.join(' UNION ALL ')}
         ) s
         ORDER BY s.${value} ${direction}, s.id ${direction} OFFSET :skip::bigint LIMIT :size::int
       ) ${after}
@@ -350,13 +362,12 @@ export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statem
   const reading = from === 'start' ? ordering : reverse(ordering);
   const bounds = boundsOf(request, isRange ? range : undefined);
   const values = { ...valuesOfBounds(bounds), skip: 0, size: limit };
-  if (Object.keys(filter).length === 0 || isRange) {
-    return prepare(scope, firstOutfits(reading, rangeLimit(limit), bounds, users), values);
-  }
   if (isSelective(filter) && (!users || filter.liked))
     return prepare(scope, filteredList(reading, users), values);
-  const statement = prepare(scope, filteredWalk(reading, rangeLimit(limit), users), values);
-  // A walk stops as soon as the page is full, so it gets a trial.
+  const isFiltered = Object.keys(filter).length > 0 && !isRange;
+  const first = firstOutfits(reading, rangeLimit(limit), scope, { bounds, isFiltered });
+  const statement = prepare(scope, first, values);
+  // It stops as soon as the page is full, so a scan gets a trial.
   return statement.access === 'scan' ? { ...statement, access: 'unbounded' } : statement;
 }
 
@@ -391,42 +402,14 @@ function boundsOf(
 }
 
 /**
- * The conditions of a walk. None for an end of the list: a plan for any values counts on few rows within bounds, however wide,
+ * The conditions of a range. None for an end of the list: a plan for any values counts on few rows within bounds, however wide,
  * and would read and sort all outfits of a user.
  */
-function isBetween({ low, high }: Bounds, value: string): string {
+function isBetween({ low, high }: Bounds, key: string, value: string): string {
   return [
-    ...(low ? [`AND (s.${value}, s.id) >= (:low::bigint, :lowId::bigint)`] : []),
-    ...(high ? [`AND (s.${value}, s.id) <= (:high::bigint, :highId::bigint)`] : []),
+    ...(low ? [`AND (${key}.${value}, ${key}.id) >= (:low::bigint, :lowId::bigint)`] : []),
+    ...(high ? [`AND (${key}.${value}, ${key}.id) <= (:high::bigint, :highId::bigint)`] : []),
   ].join(' ');
-}
-
-/** The first outfits of a list with conditions that no index serves. */
-function filteredWalk(ordering: Ordering, limit: number, users: Scope['users']): string {
-  const { value, key, direction, before, after, row } = namesOf(ordering);
-  return `
-    SELECT ${rowColumns}
-    FROM ${ownersIn(users)}
-    CROSS JOIN ${before} (
-      SELECT * FROM (
-        (SELECT ${key}.*
-         FROM ${filteredTables}
-         WHERE NOT ${key}.private AND (NOT :isOwned::boolean OR ${key}.user_id = owner.id)
-        AND (${key}.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (${key}.${value}, s.id) <= (:high::bigint, :highId::bigint)
-        AND ${matches}
-         ORDER BY ${key}.private ${direction}, ${key}.${value} ${direction}, ${key}.id ${direction} LIMIT ${limit})
-        UNION ALL
-        (SELECT ${key}.*
-         FROM ${filteredTables}
-         WHERE ${key}.private AND (:all::boolean OR ${key}.user_id = :viewer::int) AND (NOT :isOwned OR ${key}.user_id = owner.id)
-        AND (${key}.${value}, s.id) >= (:low, :lowId) AND (${key}.${value}, s.id) <= (:high, :highId)
-        AND ${matches}
-         ORDER BY ${key}.private ${direction}, ${key}.${value} ${direction}, ${key}.id ${direction} LIMIT ${limit})
-      ) s
-      ORDER BY s.${value} ${direction}, s.id ${direction} LIMIT :size::int
-    ) ${after}
-    JOIN users u ON u.id = o.user_id
-    ORDER BY ${row}.${value} ${direction}, o.id ${direction}`;
 }
 
 /** Whether a list has a row at a key, or on one side of it. */
