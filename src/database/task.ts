@@ -29,6 +29,8 @@ export interface TaskScope extends Origin {
   isExpensive: boolean;
   /** Fields that are executed for each of its objects. */
   fieldsPerObject: number;
+  /** Whether it executes more fields than a page of a list has. */
+  isLarge: boolean;
   /** Parts of it that wait for their turn on the processor. */
   waitingParts: number;
   /** Identities of the servers that it has read from. */
@@ -77,6 +79,7 @@ function createScope(sender: string, signal: StopSignal, reads?: Reads): TaskSco
     sender,
     isExpensive: false,
     fieldsPerObject: 20,
+    isLarge: false,
     waitingParts: 0,
     isRefused: false,
     servers: new Set(),

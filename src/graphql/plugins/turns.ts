@@ -9,6 +9,8 @@ import type { OperationPlugin } from '../run.ts';
 const parsing = 200;
 /** Fields that beginning an execution takes about as long as. */
 const beginning = 100;
+/** Fields of a page of outfits with all that each has. */
+const pageSize = 1_000;
 /** Values in one piece. */
 const pieceSize = 500;
 /** Values that are encoded while one field is executed. */
@@ -25,7 +27,10 @@ export function useTurns(operations: Operations): OperationPlugin {
       setExecuteFn(async (args: ExecutionArgs) => {
         const { objects = 1, fields = 0 } = run.cost ?? {};
         const task = currentTask();
-        if (task && fields > 0) task.fieldsPerObject = fields / objects;
+        if (task && fields > 0) {
+          task.fieldsPerObject = fields / objects;
+          task.isLarge = fields > pageSize;
+        }
         await takeTurn(beginning);
         const result: ExecutionResult = await executeFn(args);
         const isLarge = fields > pieceSize && !result.errors && !isSmall(result.data);
