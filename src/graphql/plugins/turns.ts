@@ -9,8 +9,8 @@ import type { OperationPlugin } from '../run.ts';
 const parsing = 200;
 /** Fields that beginning an execution takes about as long as. */
 const beginning = 100;
-/** Fields of a page of outfits with all that each has. */
-const pageSize = 1_000;
+/** More fields than a page of outfits with all that each has: such an answer is large, and encoded in pieces. */
+const largeSize = 1_000;
 /** Values in one piece. */
 const pieceSize = 500;
 /** Values that are encoded while one field is executed. */
@@ -29,11 +29,11 @@ export function useTurns(operations: Operations): OperationPlugin {
         const task = currentTask();
         if (task && fields > 0) {
           task.fieldsPerObject = fields / objects;
-          task.isLarge = fields > pageSize;
+          task.isLarge = fields > largeSize;
         }
         await takeTurn(beginning);
         const result: ExecutionResult = await executeFn(args);
-        const isLarge = fields > pieceSize && !result.errors && !isSmall(result.data);
+        const isLarge = fields > largeSize && !result.errors && !isSmall(result.data);
         return isLarge ? encode(result) : result;
       });
     },
