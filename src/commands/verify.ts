@@ -4,7 +4,7 @@ import { type Config, ConfigError, legacyHostFor, readConfig } from '../config/c
 import { commandText } from '../config/package.ts';
 import { wholeNumber } from '../config/values.ts';
 import type { Database } from '../database/database.ts';
-import { EmbeddedDatabaseError } from '../database/embedded/lock.ts';
+import { EmbeddedDatabaseError } from '../database/embedded/data-folder.ts';
 import { toAnswer } from '../http/client.ts';
 import { type ComparedService, createOwnService } from '../legacy/verify/compared-service.ts';
 import { Report } from '../legacy/verify/report.ts';

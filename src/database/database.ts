@@ -1,6 +1,4 @@
 // The configured database, PostgreSQL or embedded: connection pool, snapshots, timeouts, failover, close.
-import { Socket } from 'node:net';
-import { dirname, resolve } from 'node:path';
 import type pg from 'pg';
 import type { Config } from '../config/config.ts';
 import { type Snapshots, watchEmbedded, watchServer } from './changes/snapshots.ts';
@@ -208,14 +206,13 @@ class ServerDatabase implements Database {
 }
 
 function embeddedPool(
-  { socket }: EmbeddedDatabase,
+  { socketFolder }: EmbeddedDatabase,
   observers: readonly ObserveStatement[],
 ): TaskPool {
   return new TaskPool(
     {
       observers,
-      host: dirname(resolve(socket)),
-      stream: () => connectingTo(socket),
+      host: socketFolder,
       user: 'postgres',
       database: 'postgres',
       // PGlite has one session: statements of a second connection would interleave with those of the first.
@@ -230,10 +227,4 @@ function embeddedPool(
     // PGlite does not cancel a statement.
     undefined,
   );
-}
-
-/** By the path as it is: that of `host` may be too long for a socket. */
-function connectingTo(path: string): Socket {
-  const socket = new Socket();
-  return Object.assign(socket, { connect: () => Socket.prototype.connect.call(socket, path) });
 }

@@ -1,5 +1,5 @@
 // outfit-gateway check: a line for each thing that the settings name, and nothing is changed.
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
@@ -7,12 +7,16 @@ import * as check from '../../src/commands/check.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { makeFolder } from '../support/cli/folder.ts';
 import {
+  baseOf,
+  dist,
   environmentOf,
   failure,
   migratedEnvironmentOf,
+  run,
   runServer,
+  stop,
 } from '../support/cli/process.ts';
-import { execute, withDatabase } from '../support/databases/connections.ts';
+import { execute } from '../support/databases/connections.ts';
 import { listen } from '../support/http/listen.ts';
 import { sendJson, startWebhook } from '../support/http/webhook.ts';
 import { newest, serveListing } from '../support/legacy/listing.ts';
@@ -36,10 +40,11 @@ test('the embedded database is not made, nor opened beside the process that uses
   const database = `the embedded database in ${environment['DATA_DIR']}`;
   const applies = `ok: DATA_DIR: ${database} is there; the start applies migrations that it lacks`;
   expect(await call(environment)).toEqual({ code: 0, lines: [applies] });
-  await withDatabase(environment, async () => {
-    const used = `ok: DATA_DIR: ${database} is in use by process ${process.pid}`;
-    expect(await call(environment)).toEqual({ code: 0, lines: [used] });
-  });
+  const server = runServer(environment);
+  await baseOf(server);
+  const used = `ok: DATA_DIR: ${database} is in use by process ${server.child.pid}`;
+  expect(await call(environment)).toEqual({ code: 0, lines: [used] });
+  expect(await stop(server)).toBe(0);
 
   rmSync(join(environment['DATA_DIR'] ?? '', 'pgdata', 'base'), { recursive: true });
   const broken = expect.stringMatching(/^wrong: DATA_DIR: .*is not complete \(base missing\)/);
@@ -134,10 +139,18 @@ test('control characters of the environment and of a server do not reach the ter
   expect(stdout).not.toMatch(/[^\P{Cc}\n]/u);
 });
 
-test('a DATA_DIR whose path is too long for a socket is refused by check and start, which leave nothing', async () => {
-  const DATA_DIR = join(place, 'x'.repeat(120));
-  const sentence = /DATA_DIR is ".*", but its path is too long for a socket: set it to one/;
-  expect(await failure(runServer({ DATA_DIR }))).toMatch(sentence);
-  expect(existsSync(DATA_DIR)).toBe(false);
-  expect(await call({ DATA_DIR })).toEqual({ code: 1, lines: [expect.stringMatching(sentence)] });
+const long = join(place, 'x'.repeat(120));
+test.each([
+  ['DATA_DIR', long, /DATA_DIR is ".*", but its path is too long for a lock: set it/],
+  ['TMPDIR', long, /temporary files is ".*", but ENOENT: .*: set TMPDIR to one/],
+  ['TMPDIR', '/proc/none', /temporary files is "\/proc\/none", but ENOENT: .*: set TMPDIR to/],
+])('%s=%s is refused by check and start, which leave nothing', async (name, value, sentence) => {
+  const DATA_DIR = join(mkdtempSync(join(place, 'd-')), 'data');
+  const environment = { DATA_DIR, [name]: value };
+  const server = runServer(environment);
+  expect(await failure(server)).toMatch(sentence);
+  expect(existsSync(environment.DATA_DIR)).toBe(false);
+  const checking = run([`${dist}commands/cli.js`, 'check'], environment);
+  expect(await checking.ended).toBe(1);
+  expect(checking.output()).toMatch(sentence);
 });

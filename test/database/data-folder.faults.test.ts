@@ -2,8 +2,6 @@
 import { cpSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import * as check from '../../src/commands/check.ts';
-import { callCommand } from '../support/cli/commands.ts';
 import {
   baseOf,
   failure,
@@ -27,8 +25,8 @@ beforeAll(async () => {
 afterAll(() => rmSync(prepared, { recursive: true }));
 
 /** A gateway on an embedded database of its own. */
-async function runPrepared() {
-  const environment = await newEnvironment('embedded');
+async function runPrepared(settings: Record<string, string> = {}) {
+  const environment = { ...(await newEnvironment('embedded')), ...settings };
   const folder = environment['DATA_DIR'] ?? '';
   cpSync(prepared, folder, { recursive: true });
   const server = runServer(environment);
@@ -39,6 +37,7 @@ const removed = (folder: string) =>
   `The folder ${folder} of the embedded database was removed or replaced while it was in use: put it back if you can, then start again.`;
 
 test.each<[string, (folder: string) => void]>([
+  ['moved away', (folder) => renameSync(folder, `${folder}-moved`)],
   [
     'replaced by a copy',
     (folder) => {
@@ -57,11 +56,12 @@ test.each<[string, (folder: string) => void]>([
 ])(
   'the folder of the embedded database that is %s ends the process with one sentence',
   async (_what, change) => {
-    const { folder, server, base } = await runPrepared();
+    const { folder, server, base, environment } = await runPrepared();
     expect((await publish(base)).status).toBe(201);
     change(folder);
     expect(await failure(server)).toBe(removed(folder));
     rmSync(`${folder}-moved`, { recursive: true, force: true });
+    expect(readdirSync(environment['TMPDIR'] ?? '')).toEqual([]);
   },
 );
 
@@ -78,13 +78,12 @@ test('the folder of the embedded database without a part is refused, and left as
   const { environment, folder, server, base } = await runPrepared();
   expect((await publish(base)).status).toBe(201);
   expect(await stop(server)).toBe(0);
-  for (const part of ['PG_VERSION', 'global/pg_control', 'pg_wal', 'pg_xact', 'base']) {
+  for (const part of ['PG_VERSION', 'base', 'global/pg_control', 'pg_wal', 'pg_xact']) {
     const path = join(folder, 'pgdata', part);
     renameSync(path, join(folder, 'aside'));
-    const sentence = `The database in ${join(folder, 'pgdata')} is not complete (${part} missing): restore the folder from a backup, or set DATA_DIR to another one.`;
-    const { stdout } = await callCommand(check, [], { DATA_DIR: folder });
-    expect(stdout).toContain(`wrong: DATA_DIR: ${sentence}`);
-    if (part === 'base') expect(await failure(runServer(environment))).toBe(sentence);
+    expect(await failure(runServer(environment))).toBe(
+      `The database in ${join(folder, 'pgdata')} is not complete (${part} missing): restore the folder from a backup, or set DATA_DIR to another one.`,
+    );
     renameSync(join(folder, 'aside'), path);
   }
   const again = runServer(environment);
@@ -92,13 +91,26 @@ test('the folder of the embedded database without a part is refused, and left as
   expect(await stop(again)).toBe(0);
 });
 
-test('the folder of the embedded database that a killed process has left is used again, and has nothing of it at the end', async () => {
-  const { environment, folder, server } = await runPrepared();
+test('the folder of the embedded database is cleared of what a killed process has left, and living ones keep theirs', async () => {
+  const living = await runPrepared();
+  const TMPDIR = living.environment['TMPDIR'] ?? '';
+  const [own = ''] = readdirSync(TMPDIR);
+  const { environment, server } = await runPrepared({ TMPDIR });
   server.child.kill('SIGKILL');
   await server.ended;
-  expect(readdirSync(folder).sort()).toEqual(['.s.PGSQL.5432', 'lock', 'pgdata']);
+  const [dead = ''] = readdirSync(TMPDIR).filter((name) => name !== own);
+  mkdirSync(join(TMPDIR, 'outfit-gateway-notes1'));
+
   const next = runServer(environment);
-  expect((await publish(await baseOf(next))).status).toBe(201);
+  await baseOf(next);
+  const found = readdirSync(TMPDIR);
+  expect(found).toEqual(expect.arrayContaining([own, 'outfit-gateway-notes1']));
+  // Its own comes in addition.
+  expect(found.length).toBe(3);
+  expect(found).not.toContain(dead);
+  expect(readdirSync(environment['DATA_DIR'] ?? '').sort()).toEqual(['lock', 'pgdata']);
+  expect((await publish(living.base)).status).toBe(201);
   expect(await stop(next)).toBe(0);
-  expect(readdirSync(folder)).toEqual(['pgdata']);
+  expect(await stop(living.server)).toBe(0);
+  expect(readdirSync(TMPDIR)).toEqual(['outfit-gateway-notes1']);
 });

@@ -9,17 +9,23 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
-import { messageOf } from '../../errors.ts';
-import { askHolder, EmbeddedDatabaseError, takeLock } from './lock.ts';
+import { messageOf, OperatorError } from '../../errors.ts';
+import { askHolder, LockedError, StaleLockError, takeLock } from './lock.ts';
+
+/** The embedded database cannot be opened. The message is one sentence that says what to change. */
+export class EmbeddedDatabaseError extends OperatorError {
+  override readonly name = 'EmbeddedDatabaseError';
+}
 
 export interface DataFolder {
   /** Folder of the files of PostgreSQL. */
   readonly database: string;
   /** Path of the lock, which this process holds while it exists. */
   readonly lock: string;
-  /** Path of the socket that it listens on. */
-  readonly socket: string;
+  /** Beginning of the path of the temporary folder of its socket. */
+  readonly socketPrefix: string;
   /** Marker file in `database`, to be removed when all its files are written. */
   readonly unfinished: string;
   release(): Promise<void>;
@@ -28,7 +34,7 @@ export interface DataFolder {
 /** Creates the folder if it does not exist, and locks it. @throws EmbeddedDatabaseError */
 export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
   const folder = resolve(dataDir);
-  checkPath(dataDir);
+  checkPaths(dataDir);
   try {
     makeFolder(folder);
   } catch (error) {
@@ -37,15 +43,14 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
     );
   }
   const lock = join(folder, 'lock');
-  const release = await takeLock(shortest(lock), dataDir);
+  const release = await lockFolder(lockPathOf(folder), dataDir);
   const database = join(folder, 'pgdata');
   const unfinished = join(database, 'unfinished');
   try {
-    const socket = shortest(join(folder, socketName));
-    // Of a killed process: the lock is held by this one.
-    rmSync(socket, { force: true });
+    const socketPrefix = prefixOf(folder);
+    removeLeft(socketPrefix);
     prepare(database, unfinished);
-    return { database, lock, socket, unfinished, release };
+    return { database, lock, socketPrefix, unfinished, release };
   } catch (error) {
     await release();
     throw error instanceof EmbeddedDatabaseError ? error : cannotOpen(dataDir, error);
@@ -54,20 +59,52 @@ export async function takeDataFolder(dataDir: string): Promise<DataFolder> {
 
 /** Bytes of the path of a Unix socket: Linux has 107, macOS 103. Node.js 20 cuts a longer one without a word. */
 const maxSocketPath = 103;
+/** Absolute: `pg` takes another host for the name of a server. */
+const temporaryFolder = () => resolve(tmpdir());
 const socketName = '.s.PGSQL.5432';
 
-/** @throws EmbeddedDatabaseError when no socket can be made in the folder */
-function checkPath(dataDir: string): void {
-  if (Buffer.byteLength(shortest(join(resolve(dataDir), socketName))) <= maxSocketPath) return;
+/** @throws EmbeddedDatabaseError when a socket cannot be made in one of the folders */
+function checkPaths(dataDir: string): void {
+  const temporary = temporaryFolder();
+  const fits = (path: string) => Buffer.byteLength(path) <= maxSocketPath;
+  if (!fits(lockPathOf(resolve(dataDir)))) {
+    throw new EmbeddedDatabaseError(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but its path is too long for a lock: set it to one with a path of up to ${maxSocketPath - 5} bytes.`,
+    );
+  }
+  let problem = fits(join(temporary, `outfit-gateway-${'x'.repeat(30)}`, socketName))
+    ? undefined
+    : 'its path is too long for a socket';
+  try {
+    accessSync(temporary, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    problem = messageOf(error);
+  }
+  if (problem === undefined) return;
   throw new EmbeddedDatabaseError(
-    `DATA_DIR is ${JSON.stringify(dataDir)}, but its path is too long for a socket: set it to one with a path of up to ${maxSocketPath - socketName.length - 1} bytes.`,
+    `The folder for temporary files is ${JSON.stringify(temporary)}, but ${problem}: set TMPDIR to one that can be written, with a short path.`,
   );
 }
 
 /** A relative path is often shorter. */
-function shortest(path: string): string {
+function lockPathOf(folder: string): string {
+  const path = join(folder, 'lock');
   const fromHere = relative('.', path);
   return fromHere.length < path.length ? fromHere : path;
+}
+
+/** By its inode: no copy of the folder has the same. */
+function prefixOf(folder: string): string {
+  const { dev, ino } = statSync(folder);
+  return join(temporaryFolder(), `outfit-gateway-${dev.toString(36)}-${ino.toString(36)}-`);
+}
+
+/** Removes the sockets of killed processes: of those that live, this one alone has the lock of the folder. */
+function removeLeft(prefix: string): void {
+  for (const name of readdirSync(temporaryFolder())) {
+    const path = join(temporaryFolder(), name);
+    if (path.startsWith(prefix)) rmSync(path, { recursive: true, force: true });
+  }
 }
 
 /** ENOSPC in WASI: the errors of PGlite's file system have this number and no message. */
@@ -96,6 +133,26 @@ export function makeFolder(folder: string): void {
     if (code !== 'ENOENT' || existsSync(parent)) throw error;
     makeFolder(parent);
     mkdirSync(folder, { mode: 0o700 });
+  }
+}
+
+async function lockFolder(path: string, dataDir: string): Promise<() => Promise<void>> {
+  try {
+    return await takeLock(path);
+  } catch (error) {
+    if (error instanceof LockedError) {
+      throw new EmbeddedDatabaseError(
+        `The embedded database in ${dataDir} is in use by process ${error.holder}: stop that process, or set DATA_DIR to another folder.`,
+      );
+    }
+    if (error instanceof StaleLockError) {
+      throw new EmbeddedDatabaseError(
+        `DATA_DIR is ${JSON.stringify(dataDir)}, but the lock that an ended process has left there cannot be removed (${error.message}): make the folder writable, or set DATA_DIR to another one.`,
+      );
+    }
+    throw new EmbeddedDatabaseError(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but it cannot be locked (${messageOf(error)}): set it to a writable local folder with a short path.`,
+    );
   }
 }
 
@@ -132,10 +189,10 @@ function checkParts(database: string): void {
 export async function describeDataFolder(dataDir: string): Promise<string> {
   let folder = resolve(dataDir);
   const database = join(folder, 'pgdata');
-  checkPath(dataDir);
+  checkPaths(dataDir);
   const isNew = !existsSync(database) || existsSync(join(database, 'unfinished'));
   if (!isNew) checkParts(database);
-  const holder = await askHolder(shortest(join(folder, 'lock')));
+  const holder = await askHolder(lockPathOf(folder));
   if (holder !== undefined)
     return `the embedded database in ${dataDir} is in use by process ${holder}`;
   while (!existsSync(folder)) folder = dirname(folder);

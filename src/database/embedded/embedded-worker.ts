@@ -1,5 +1,13 @@
 // Worker thread of the embedded database, which listens on a Unix socket: PGlite blocks its thread during a query.
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { brotliDecompressSync } from 'node:zlib';
@@ -7,7 +15,7 @@ import { PGlite } from '@electric-sql/pglite';
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import type { DataFolder } from './data-folder.ts';
 
-const { database, lock, socket, unfinished, template, filesGone } = workerData as Omit<
+const { database, lock, socketPrefix, unfinished, template, filesGone } = workerData as Omit<
   DataFolder,
   'release'
 > & {
@@ -62,10 +70,14 @@ db.execProtocolRawStream = (message, options) =>
   });
 
 // The pool has one connection, but may open the next one before the end of the last is noticed here.
-const server = new PGLiteSocketServer({ db, path: socket, maxConnections: 5 });
+const socketFolder = mkdtempSync(socketPrefix);
+const server = new PGLiteSocketServer({
+  db,
+  path: join(socketFolder, '.s.PGSQL.5432'),
+  maxConnections: 5,
+});
 await server.start();
-chmodSync(socket, 0o600);
-parentPort?.postMessage('listening');
+parentPort?.postMessage(socketFolder);
 
 parentPort?.once('message', async () => {
   clearInterval(timer);

@@ -1,16 +1,16 @@
 // Embedded database: PGlite in a worker thread, behind a Unix socket that the connection pool connects to.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { packageFolder } from '../../config/package.ts';
 import { readMigrations } from '../migrations.ts';
-import { cannotOpen, takeDataFolder } from './data-folder.ts';
-import { EmbeddedDatabaseError } from './lock.ts';
+import { cannotOpen, EmbeddedDatabaseError, takeDataFolder } from './data-folder.ts';
 
 export interface EmbeddedDatabase {
-  /** Path of its Unix socket. */
-  readonly socket: string;
+  /** Folder of its Unix socket: the option `host` of `pg`. */
+  readonly socketFolder: string;
   /** Resolves when the database has failed. */
   readonly failed: Promise<Error>;
   close(): Promise<void>;
@@ -49,14 +49,19 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
       );
     });
   });
-  const listening = once(worker, 'message').then(() => undefined);
-  const error = await Promise.race([listening, failed]);
-  if (error) {
+  const listening = new Promise<{ socketFolder: string }>((settle) => {
+    worker.once('message', (socketFolder) => settle({ socketFolder }));
+  });
+  const opened = await Promise.race([listening, failed.then((error) => ({ error }))]);
+  if ('error' in opened) {
     await release();
-    throw cannotOpen(dataDir, error);
+    throw cannotOpen(dataDir, opened.error);
   }
+
+  const { socketFolder } = opened;
+  worker.once('exit', () => rmSync(socketFolder, { recursive: true, force: true }));
   return {
-    socket: folder.socket,
+    socketFolder,
     failed,
     async close() {
       isClosing = true;

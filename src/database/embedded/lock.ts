@@ -2,28 +2,28 @@
 import { once } from 'node:events';
 import { renameSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';
-import { messageOf, OperatorError } from '../../errors.ts';
+import { messageOf } from '../../errors.ts';
 
-/** The embedded database cannot be opened. The message is one sentence that says what to change. */
-export class EmbeddedDatabaseError extends OperatorError {
-  override readonly name = 'EmbeddedDatabaseError';
+export class LockedError extends Error {
+  override readonly name = 'LockedError';
+  constructor(readonly holder: string) {
+    super(`Locked by process ${holder}.`);
+  }
 }
 
-/**
- * Listens on a Unix socket, which the kernel closes when the process dies. Returns the release.
- * @param dataDir for the error @throws EmbeddedDatabaseError
- */
-export async function takeLock(path: string, dataDir: string): Promise<() => Promise<void>> {
+/** The process that held the lock has ended, but the lock cannot be removed: the folder may be read-only. */
+export class StaleLockError extends Error {
+  override readonly name = 'StaleLockError';
+}
+
+/** Listens on a Unix socket, which the kernel closes when the process dies. Returns the release. @throws LockedError */
+export async function takeLock(path: string): Promise<() => Promise<void>> {
   const server = createServer((socket) => socket.end(String(process.pid)));
-  for (let attempt = 0; !(await tryListen(server, path, dataDir)); attempt++) {
+  for (let attempt = 0; !(await tryListen(server, path)); attempt++) {
     const found = identify(path);
     const holder = await askHolder(path);
-    if (holder !== undefined || attempt === 5) {
-      throw new EmbeddedDatabaseError(
-        `The embedded database in ${dataDir} is in use by process ${holder ?? 'unknown'}: stop that process, or set DATA_DIR to another folder.`,
-      );
-    }
-    if (found !== undefined) removeStale(path, found, dataDir);
+    if (holder !== undefined || attempt === 5) throw new LockedError(holder ?? 'unknown');
+    if (found !== undefined) removeStale(path, found);
   }
   server.unref();
   const taken = identify(path);
@@ -35,16 +35,14 @@ export async function takeLock(path: string, dataDir: string): Promise<() => Pro
   };
 }
 
-async function tryListen(server: Server, path: string, dataDir: string): Promise<boolean> {
+async function tryListen(server: Server, path: string): Promise<boolean> {
   try {
     server.listen(path);
     await once(server, 'listening');
     return true;
   } catch (error) {
     if (codeOf(error) === 'EADDRINUSE') return false;
-    throw new EmbeddedDatabaseError(
-      `DATA_DIR is ${JSON.stringify(dataDir)}, but it cannot be locked (${messageOf(error)}): set it to a writable local folder with a short path.`,
-    );
+    throw error;
   }
 }
 
@@ -70,15 +68,13 @@ function identify(path: string): string | undefined {
 }
 
 /** Moves the lock aside and checks it before unlinking: another process may have replaced it with a fresh one. */
-function removeStale(path: string, stale: string, dataDir: string): void {
+function removeStale(path: string, stale: string): void {
   const aside = `${path}.${process.pid}`;
   try {
     renameSync(path, aside);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return; // the other process was faster
-    throw new EmbeddedDatabaseError(
-      `DATA_DIR is ${JSON.stringify(dataDir)}, but the lock that an ended process has left there cannot be removed (${messageOf(error)}): make the folder writable, or set DATA_DIR to another one.`,
-    );
+    throw new StaleLockError(messageOf(error), { cause: error });
   }
   const found = identify(aside);
   if (found === stale) rmSync(aside, { force: true });

@@ -36,9 +36,10 @@ export const migratedEnvironmentOf = (kind: DatabaseKind) => keep(makeMigratedDa
 export const demoEnvironment = () =>
   keep(makeDatabase(inject('postgresUrl'), inject('postgresDemo')));
 
-/** An empty database to be filled. */
+/** An empty database to be filled, and a temporary folder of its own. */
 export async function newEnvironment(kind: DatabaseKind): Promise<Record<string, string>> {
-  return { ...(await environmentOf(kind)), SEED: 'demo', AUTH_JWT_SECRET: secret };
+  const { DATA_DIR: TMPDIR = '' } = await environmentOf('embedded');
+  return { ...(await environmentOf(kind)), TMPDIR, SEED: 'demo', AUTH_JWT_SECRET: secret };
 }
 
 export interface Run {
