@@ -1,5 +1,13 @@
 // The folder of the embedded database: when it goes away, lacks a part, or holds what is left of others.
-import { cpSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import {
@@ -64,6 +72,37 @@ test.each<[string, (folder: string) => void]>([
     expect(readdirSync(environment['TMPDIR'] ?? '')).toEqual([]);
   },
 );
+
+test('the end of a process whose folder was replaced leaves the socket of the process that uses the new folder', async () => {
+  const { folder, server, environment } = await runPrepared();
+  // It notices only when the other one listens.
+  server.child.kill('SIGSTOP');
+  renameSync(folder, `${folder}-moved`);
+  cpSync(prepared, folder, { recursive: true });
+  const next = runServer(environment);
+  const base = await baseOf(next);
+  server.child.kill('SIGCONT');
+  expect(await failure(server)).toBe(removed(folder));
+  rmSync(`${folder}-moved`, { recursive: true });
+  const sockets = [folder, environment['TMPDIR'] ?? '']
+    .flatMap((path) => readdirSync(path, { recursive: true, encoding: 'utf8' }))
+    .filter((path) => path.endsWith('.s.PGSQL.5432'));
+  expect(sockets).toHaveLength(1);
+  expect((await publish(base)).status).toBe(201);
+  expect(await stop(next)).toBe(0);
+});
+
+test('a folder of the embedded database with a path of 98 bytes is opened, and the socket of a PostgreSQL in it is left', async () => {
+  const { DATA_DIR = '', ...environment } = await newEnvironment('embedded');
+  const folder = join(DATA_DIR, 'x'.repeat(98 - DATA_DIR.length - 1));
+  cpSync(prepared, folder, { recursive: true });
+  const socket = join(folder, '.s.PGSQL.5432');
+  writeFileSync(socket, 'of another server');
+  const server = runServer({ ...environment, DATA_DIR: folder });
+  expect((await publish(await baseOf(server))).status).toBe(201);
+  expect(await stop(server)).toBe(0);
+  expect(readFileSync(socket, 'utf8')).toBe('of another server');
+});
 
 test('the folder of the embedded database that is removed takes nothing more, and ends the process, too', async () => {
   const { folder, server, base } = await runPrepared();
