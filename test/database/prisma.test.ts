@@ -4,6 +4,7 @@ import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import { sqlStateOf } from '../../src/database/errors.ts';
 import { dependenciesOf } from '../../src/database/prisma/dependencies.ts';
 import { saveOutfits } from '../../src/outfits/writes/bulk.ts';
 import { connectForTest, execute } from '../support/databases/connections.ts';
@@ -180,6 +181,32 @@ test('a statement of Prisma that fails in a deadlock is sent again', async () =>
   await client.query(`UPDATE outfits SET quality = 5 WHERE id = ${second.id}`);
   await client.query('COMMIT');
   expect(await answer).toEqual({ data: { updateOutfit: { outfit: { private: true } } } });
+});
+
+test('a plan that is stale fails one transaction of each connection, which is closed', async () => {
+  const { config, database } = await openForTest('PostgreSQL', rows);
+  const url = config.databaseUrl ?? '';
+  await execute(url, 'CREATE TABLE changing AS SELECT 1 AS value');
+  const connectTwo = () => Promise.all([database.pool.connect(), database.pool.connect()]);
+  /** Reads on both connections, each in a transaction of its own, as a caller does that knows of no plans. */
+  const readOnTwo = async () => {
+    const reading = (await connectTwo()).map(async (client) => {
+      try {
+        await client.query('BEGIN');
+        return await client
+          .query({ name: 'changing', text: 'SELECT * FROM changing' })
+          .then(({ rows: [found] }) => found?.value, sqlStateOf);
+      } finally {
+        await client.query('ROLLBACK');
+        client.release();
+      }
+    });
+    return Promise.all(reading);
+  };
+  expect(await readOnTwo()).toEqual([1, 1]);
+  await execute(url, 'ALTER TABLE changing ALTER COLUMN value TYPE text');
+  expect(await readOnTwo()).toEqual(['0A000', '0A000']);
+  expect(await readOnTwo()).toEqual(['1', '1']);
 });
 
 test('an answer that was read through Prisma is invalidated by what it read, and by nothing else', async () => {

@@ -64,6 +64,8 @@ export class TaskPool extends pg.Pool {
   /** Expensive statements that were cancelled by their time limit. */
   timedOut = 0;
   readonly #uses: Map<object, Use>;
+  /** Connections with a stale plan, which would fail every time: in a transaction, nothing else ends them. */
+  readonly #stale = new WeakSet<object>();
 
   /** @param expensiveTimeout in milliseconds; undefined where a statement cannot be cancelled */
   constructor(
@@ -94,10 +96,17 @@ export class TaskPool extends pg.Pool {
       expensiveTimeout === undefined ? undefined : createLanes(config.max, expensiveTimeout);
     // An event, not a `release` function for each use: V8 kept the rows of ended requests in memory with those.
     this.on('release', (_error, client) => this.#endUse(client));
+    this.on('connect', (client: pg.PoolClient) =>
+      client.connection.on('errorMessage', (error) => {
+        if (isStalePlan(error)) this.#stale.add(client);
+      }),
+    );
     this.query = this.#queryWithRetry as typeof this.query;
   }
 
   #endUse(client: pg.PoolClient): void {
+    // The pool keeps no connection that is ending.
+    if (this.#stale.has(client)) void client.end();
     const use = this.#uses.get(client);
     if (!use) return;
     this.#uses.delete(client);
@@ -124,7 +133,7 @@ export class TaskPool extends pg.Pool {
         return this.#tryRepeatedly(statement, values, retries - 1);
       }
       if (typeof statement === 'string' || !statement.name) throw error;
-      // Both of these failed before they were executed; the pool closes the connection, which has other old plans.
+      // Both of these failed before they were executed; the connection, which has other old plans, is closed.
       const isOutdated = isStalePlan(error) || isPreparedNameError(sqlStateOf(error));
       if (!isOutdated) throw error;
       const { name: _outdated, ...unnamed } = statement;
@@ -230,7 +239,6 @@ export class TaskPool extends pg.Pool {
       await client.query('COMMIT');
       return result;
     } catch (error) {
-      if (isStalePlan(error)) failure = error;
       await client.query('ROLLBACK').catch((broken: Error) => {
         failure = broken;
       });
@@ -345,6 +353,6 @@ function cutOnStop(client: pg.PoolClient, signal: StopSignal): () => void {
 }
 
 /** The type of a column has changed since the statement was prepared. */
-function isStalePlan(error: unknown): error is pg.DatabaseError {
+function isStalePlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.routine === 'RevalidateCachedQuery';
 }
