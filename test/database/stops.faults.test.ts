@@ -112,6 +112,20 @@ test('what is written while the gateway is cut off is in its first answers after
   }
 });
 
+test('connections that an operator ends under load cost at most a 503 each', async () => {
+  await start();
+  load = startLoad(base);
+  for (let round = 0; round < 2; round++) {
+    await load.until(200, 50);
+    const { rowCount } = await execute(
+      postgres.url,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'outfit-gateway'`,
+    );
+    expect(rowCount).toBeGreaterThan(0);
+  }
+  await expectRecovered();
+});
+
 test('a server without free connections means 503 for some, and does not stop the others', async () => {
   await execute(
     postgres.url,
