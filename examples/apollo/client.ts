@@ -6,12 +6,16 @@ import { createClient } from 'graphql-ws';
 import { authorization, endpoint } from '../shared/gateway.ts';
 
 export function createApollo(uri = endpoint): ApolloClient {
-  // Connects again when the connection is lost, with the token of that moment.
+  // Connects again when the connection is lost, within 30 seconds, with the token of that moment.
   const live = createClient({
     url: uri.replace(/^http/, 'ws'),
     connectionParams: authorization,
     shouldRetry: () => true,
     retryAttempts: Number.POSITIVE_INFINITY,
+    retryWait: (retries) =>
+      new Promise((resolve) => {
+        setTimeout(resolve, Math.random() * Math.min(1000 * 2 ** retries, 30_000));
+      }),
   });
   return new ApolloClient({
     link: ApolloLink.split(
