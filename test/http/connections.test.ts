@@ -180,6 +180,20 @@ test('a body that is still to come is refused at once where too much was sent', 
   socket.destroy();
 });
 
+test('a kept connection forgets a request whose body has come behind its answer', async () => {
+  await baseOfApp(gateway.app);
+  const accepted = once(gateway.app.server, 'connection');
+  const { socket } = await begin('POST /nope HTTP/1.1', 'Content-Length: 5\r\n', '1');
+  const [connection] = await accepted;
+  const holdsRequest = () => Object.hasOwn(connection, 'destroySoon');
+  await expect.poll(holdsRequest).toBe(true);
+  socket.write('2345');
+  await expect.poll(holdsRequest).toBe(false);
+  socket.write('GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n');
+  expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 200 /);
+  socket.destroy();
+});
+
 test('Expect: 100-continue gets 100 once it is let in', async () => {
   const length = `Content-Length: ${query.length}\r\n`;
   const { socket, answer } = await begin('POST /graphql HTTP/1.1', length + expectation);

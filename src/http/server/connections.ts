@@ -93,6 +93,11 @@ export function readBehind(request: IncomingMessage, response: ServerResponse): 
       closeInStages(socket);
       request.once('end', () => socket.destroy()).resume();
     };
+    request.once('end', () => {
+      if (unread.get(socket) !== request) return;
+      unread.delete(socket);
+      Reflect.deleteProperty(socket, 'destroySoon');
+    });
   });
 }
 
