@@ -14,6 +14,13 @@ const maxClients = 50;
 /** Paths for each client and interface: those of this service, and patterns of those of the old one. */
 const maxPaths = 60;
 
+/** The usual ones, from 0 on: what begins with its first event has no increase for Prometheus. */
+const unreadableReasons = [
+  ...['HPE_INVALID_METHOD', 'HPE_INVALID_URL', 'HPE_INVALID_VERSION', 'HPE_INVALID_CONSTANT'],
+  ...['HPE_INVALID_HEADER_TOKEN', 'HPE_INVALID_CONTENT_LENGTH', 'HPE_HEADER_OVERFLOW'],
+  'ERR_HTTP_REQUEST_TIMEOUT',
+];
+
 const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 type Series = Iterable<readonly [labels: Record<string, string>, value: number]>;
@@ -56,6 +63,7 @@ export class Metrics {
   });
 
   constructor({ pool, snapshots }: Pick<Database, 'pool' | 'snapshots'>) {
+    for (const reason of unreadableReasons) this.#unreadable.inc({ reason }, 0);
     this.#addProcess();
     this.#addSnapshots(snapshots);
     this.#addPool(pool);

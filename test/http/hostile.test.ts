@@ -247,8 +247,7 @@ test('requests that cannot be read are counted and logged by their reason, with 
     }
     const countIn = (text: string) =>
       Number(
-        new RegExp(`_unreadable_requests_total\\{reason="${reason}"\\} (\\d+)`).exec(text)?.[1] ??
-          0,
+        new RegExp(`_unreadable_requests_total\\{reason="${reason}"\\} (\\d+)`).exec(text)?.[1],
       );
     expect(countIn(await metrics())).toBe(countIn(before) + 1);
     const logged = { level: 'info', msg: 'unreadable', requestId, reason, status };

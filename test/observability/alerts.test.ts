@@ -34,7 +34,6 @@ beforeAll(async () => {
   metrics.followCounts({ wrongCounts: 0, pendingSeconds: 0 });
   metrics.followAttachment({ problems: 0, lag: 1 });
   metrics.timeWebhook()('accepted', 0.01);
-  metrics.countUnreadable('HPE_INVALID_URL');
   const standby = { name: 'standby:5432', problem: undefined } as Replicas['standbys'][number];
   metrics.followReplicas({
     standbys: [standby],
