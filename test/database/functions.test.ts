@@ -50,7 +50,7 @@ test.each(['public', 'a renamed schema'])(
   },
 );
 
-test('writes of a session with another search path are counted, and cannot be diverted by temporary tables', async () => {
+test('on PostgreSQL, writes of a session with another search path are counted, and cannot be diverted by temporary tables', async () => {
   const { DATABASE_URL } = await migratedEnvironmentOf('PostgreSQL');
   const client = await connectForTest(DATABASE_URL);
   await client.query(`CREATE TEMPORARY TABLE outfit_changes (LIKE public.outfit_changes);

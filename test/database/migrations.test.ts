@@ -265,7 +265,7 @@ test.each([
      INSERT INTO _prisma_migrations (migration_name) VALUES ('20240101_init')`,
     'has migrations (20240101_init) of another program: use another database',
   ],
-])('a database of another program is left as it is: %s', async (made, sentence) => {
+])('a PostgreSQL database of another program is left as it is: %s', async (made, sentence) => {
   const { environment, DATABASE_URL } = await makeEmpty();
   await execute(DATABASE_URL, made);
   const relations = `SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1`;
@@ -284,7 +284,7 @@ test.each([
   expect((await execute(DATABASE_URL, relations)).rows).toEqual(rows);
 });
 
-test('a database in another encoding is refused before anything is made', async () => {
+test('a PostgreSQL database in another encoding is refused before anything is made', async () => {
   const server = inject('postgresUrl');
   const url = new URL(server);
   url.pathname = 'encoded';
@@ -318,7 +318,7 @@ test.each([
     'REVOKE CREATE ON SCHEMA public FROM PUBLIC',
     'may not make tables in the schema',
   ],
-])('a role %s is told the statement that mends it', async (_what, statement, sentence) => {
+])('a PostgreSQL role %s is told what mends it', async (_what, statement, sentence) => {
   const { DATABASE_URL } = await makeEmpty();
   const role = `migrator_${randomUUID().slice(0, 8)}`;
   await execute(DATABASE_URL, `CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
@@ -341,7 +341,7 @@ test.each([
   expect.unreachable();
 });
 
-test('a text with the line endings of Windows is the same migration, in both directions', async () => {
+test('on PostgreSQL, a text with the line endings of Windows is the same migration, in both directions', async () => {
   const pool = await (await makeEmpty()).open();
   const windows = readMigrations().map(({ name, script }) =>
     toMigration(name, script.replaceAll('\n', '\r\n')),
@@ -357,7 +357,7 @@ test('a text with the line endings of Windows is the same migration, in both dir
   expect(await migrate(pool, () => {}, windows)).toEqual([]);
 });
 
-test('three migrators at the same time apply every migration once', async () => {
+test('on PostgreSQL, three migrators at the same time apply every migration once', async () => {
   const { open } = await makeEmpty();
   const pools = await Promise.all([open(), open(), open()]);
   const runs = await Promise.all(pools.map((pool) => migrate(pool, () => {})));

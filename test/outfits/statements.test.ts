@@ -185,7 +185,7 @@ describe.each([
   { pageSize: 22, near: 4 },
   { pageSize: 100, near: 1 },
   { pageSize: 1000, near: 1 },
-])('the first pages of $pageSize outfits', ({ pageSize, near }) => {
+])('the first pages of $pageSize outfits on PostgreSQL', ({ pageSize, near }) => {
   test('are read by one statement for each ordering, without a seek', async () => {
     const gateway = await openForTest('PostgreSQL', outfits, {
       CACHE_MAX_SIZE: '0',
@@ -213,7 +213,7 @@ describe.each([
   });
 });
 
-describe('prepared statements', () => {
+describe('on PostgreSQL, prepared statements', () => {
   const gateway = useGateway('PostgreSQL', outfits, {
     CACHE_MAX_SIZE: '0',
     DATABASE_POOL_MAX: '1',

@@ -878,7 +878,7 @@ test.each([
   },
 );
 
-test('creates with a key and without one that wait longer than REQUEST_TIMEOUT are a 503, and the key is not used up', async () => {
+test('on PostgreSQL, creates with a key and without one that wait longer than REQUEST_TIMEOUT are a 503, and the key is not used up', async () => {
   const environment = { AUTH_JWT_SECRET: secret, REQUEST_TIMEOUT: '1s' };
   const gateway = await openForTest('PostgreSQL', rows, environment);
   const client = await connectForTest(databaseUrlOf(gateway.database.pool));

@@ -12,6 +12,8 @@ const project = (version: string, maxWorkers: number, files: readonly string[]) 
     include: files.map((name) => `test/${name}.test.ts`),
     // Each worker loads all modules anew.
     maxWorkers,
+    // Projects that run at the same time share their workers.
+    sequence: { ...shared.sequence, groupOrder: maxWorkers - 1 },
     // The embedded database is the same everywhere.
     testNamePattern: /PostgreSQL/,
     globalSetup: ['test/support/versions/setup.ts'],
