@@ -99,6 +99,14 @@ test('a rate limit takes exactly its number of requests, and says when the next 
   expect(await statusesOf(gateway, times(26, {}))).toEqual([...times(25, 200), 429]);
 });
 
+test('a rate limit takes exactly its number of requests on the embedded database', async () => {
+  const { database } = await openForTest('embedded', rows);
+  const gateway = await openReplica(database, '25/minute');
+  expect(await admittedAtOnce(26, () => ask(gateway))).toBe(25);
+  await holdClock(gateway)(60);
+  expect(await statusesOf(gateway, times(26, {}))).toEqual([...times(25, 200), 429]);
+});
+
 test('a rate limit takes the next request after the time it gave has really passed', async () => {
   const gateway = await open('3/second');
   let refused = await ask(gateway);

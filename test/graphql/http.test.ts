@@ -151,6 +151,13 @@ describe('subscriptions', () => {
     const response = await send({ method: 'HEAD', url, headers: { accept: 'text/event-stream' } });
     expect(response.statusCode).toBe(406);
   });
+
+  test('GET of a mutation is a 405 for a stream of events too', async () => {
+    const url = `/graphql?query=${encodeURIComponent('mutation { __typename }')}`;
+    const response = await send({ method: 'GET', url, headers: { accept: 'text/event-stream' } });
+    expectErrors(response, 405);
+    expect(response.json().errors[0].extensions.code).toBe('BAD_REQUEST');
+  });
 });
 
 describe('what is asked for', () => {

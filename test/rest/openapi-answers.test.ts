@@ -83,6 +83,8 @@ const cases = table.flatMap(([url, method, named]) =>
   Object.entries(named).map(([name, one]) => [method, url, name, one] as const),
 );
 
+const methods = ['GET', 'HEAD', 'POST', 'OPTIONS', 'DELETE'];
+
 const deprecated = {
   deprecation: '@1769817600',
   sunset: 'Sun, 31 Jan 2027 00:00:00 GMT',
@@ -222,7 +224,7 @@ test.each([[path], [bare]])('the preflight of %s', async (url) => {
   await ask('OPTIONS', url, 204, { headers: preflight });
 });
 
-test.each(['GET', 'POST'])('more requests than are taken: %s', async (method) => {
+test.each(methods)('more requests than are taken: %s', async (method) => {
   const headers = { origin, ...(method === 'POST' ? await signIn(rows[1]?.userId) : {}) };
   const remoteAddress = `10.9.9.${method.length}`;
   const send = () =>
@@ -231,4 +233,23 @@ test.each(['GET', 'POST'])('more requests than are taken: %s', async (method) =>
   const response = await send();
   expect(response.statusCode).toBe(429);
   check(method, path, response);
+});
+
+test.each([
+  [500, 'P0001'],
+  [503, '53000'],
+])('requests cannot be counted: %s, %s', async (status, code) => {
+  const { pool } = gateway.database;
+  await pool.query(`
+    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '${code}'; END $$;
+    CREATE TRIGGER fail BEFORE INSERT ON rate_limits FOR EACH ROW EXECUTE FUNCTION fail();`);
+  try {
+    const sender = await signIn(rows[2]?.userId);
+    for (const method of methods) {
+      await ask(method, path, status, { headers: method === 'POST' ? sender : {} });
+    }
+  } finally {
+    await pool.query('DROP FUNCTION fail CASCADE');
+  }
 });
