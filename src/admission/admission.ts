@@ -198,22 +198,58 @@ interface Limits {
   readonly bytes: number;
 }
 
-interface Holder {
-  readonly places: Set<Place>;
-  bytes: number;
-}
-
 /** What one connection or stream holds. */
 export interface Place {
   /** Bytes that it holds from now on. When all are taken, the newest place of the largest holder ends: this one, maybe. */
   hold(bytes: number): void;
   /** Its client has named itself. */
   moveTo(sender: string): void;
-  release(): void;
+  readonly release: () => void;
 }
 
 /** Bytes for each kind of what clients hold: 64 MB of a heap of 512. */
 export const shareOfHeap = () => getHeapStatistics().heap_size_limit / 8;
+
+interface Holder {
+  readonly sender: string;
+  newest: HeldPlace | undefined;
+  places: number;
+  bytes: number;
+}
+
+/**
+ * In a list of its holder, whose links end with it: a Map or Set that changes with each request keeps what it had, requests
+ * too, in memory until a full garbage collection.
+ */
+class HeldPlace implements Place {
+  older: HeldPlace | undefined;
+  newer: HeldPlace | undefined;
+  /** Undefined: released. */
+  holder: Holder | undefined;
+  bytes = 0;
+
+  constructor(
+    private readonly places: Places,
+    /** Ends it for another sender. */
+    public end: () => void,
+  ) {}
+
+  hold(bytes: number): void {
+    this.places.hold(this, bytes);
+  }
+
+  moveTo(sender: string): void {
+    const { holder, bytes } = this;
+    if (!holder || holder.sender === sender) return;
+    this.places.remove(this);
+    this.places.add(this, sender, bytes);
+  }
+
+  readonly release = (): void => {
+    this.places.remove(this);
+    this.end = () => {};
+  };
+}
 
 /**
  * Any sender may use what is idle. When all places or bytes are taken, the newest place of the sender that holds the
@@ -221,8 +257,7 @@ export const shareOfHeap = () => getHeapStatistics().heap_size_limit / 8;
  */
 export class Places {
   readonly #holders = new Map<string, Holder>();
-  /** What ends a place for another sender. */
-  readonly #ends = new Map<Place, () => void>();
+  #places = 0;
   #bytes = 0;
 
   constructor(private readonly limits: Limits) {}
@@ -237,49 +272,54 @@ export class Places {
    */
   take(sender: string, bytes: number, end: () => void): Place | undefined {
     const own = this.#holders.get(sender);
-    while (this.#ends.size >= this.limits.places) {
-      if (!this.#endNewest(({ places }) => places.size, (own?.places.size ?? 0) + 1)) return;
+    while (this.#places >= this.limits.places) {
+      if (!this.#endNewest(({ places }) => places, (own?.places ?? 0) + 1)) return;
     }
     while (this.#bytes + bytes > this.limits.bytes) {
       if (!this.#endNewest((holder) => holder.bytes, (own?.bytes ?? 0) + bytes)) return;
     }
-    let holder = sender;
-    let held = bytes;
-    const place: Place = {
-      hold: (changed) => {
-        if (!this.#ends.has(place) || changed === held) return;
-        this.#add(holder, changed - held);
-        held = changed;
-        while (this.#bytes > this.limits.bytes && this.#endNewest(({ bytes }) => bytes, 0));
-      },
-      moveTo: (other) => {
-        if (!this.#ends.has(place) || other === holder) return;
-        this.#remove(holder, place, held);
-        holder = other;
-        this.#add(holder, held, place);
-      },
-      release: () => {
-        if (this.#ends.delete(place)) this.#remove(holder, place, held);
-      },
-    };
-    this.#ends.set(place, end);
-    this.#add(holder, held, place);
+    const place = new HeldPlace(this, end);
+    this.add(place, sender, bytes);
     return place;
   }
 
-  #add(sender: string, bytes: number, place?: Place): void {
-    const holder = this.#holders.get(sender) ?? { places: new Set(), bytes: 0 };
+  add(place: HeldPlace, sender: string, bytes: number): void {
+    const holder = this.#holders.get(sender) ?? { sender, newest: undefined, places: 0, bytes: 0 };
     this.#holders.set(sender, holder);
-    if (place) holder.places.add(place);
-    holder.bytes += bytes;
-    this.#bytes += bytes;
+    place.holder = holder;
+    place.older = holder.newest;
+    if (holder.newest) holder.newest.newer = place;
+    holder.newest = place;
+    holder.places += 1;
+    this.#places += 1;
+    this.#count(place, holder, bytes);
   }
 
-  #remove(sender: string, place: Place, bytes: number): void {
-    const holder = this.#holders.get(sender) as Holder;
-    this.#add(sender, -bytes);
-    holder.places.delete(place);
-    if (holder.places.size === 0) this.#holders.delete(sender);
+  hold(place: HeldPlace, bytes: number): void {
+    if (!place.holder || bytes === place.bytes) return;
+    this.#count(place, place.holder, bytes);
+    while (this.#bytes > this.limits.bytes && this.#endNewest((holder) => holder.bytes, 0));
+  }
+
+  remove(place: HeldPlace): void {
+    const { holder, older, newer } = place;
+    if (!holder) return;
+    this.#count(place, holder, 0);
+    if (older) older.newer = newer;
+    if (newer) newer.older = older;
+    else holder.newest = older;
+    place.holder = undefined;
+    place.older = undefined;
+    place.newer = undefined;
+    holder.places -= 1;
+    this.#places -= 1;
+    if (holder.places === 0) this.#holders.delete(holder.sender);
+  }
+
+  #count(place: HeldPlace, holder: Holder, bytes: number): void {
+    holder.bytes += bytes - place.bytes;
+    this.#bytes += bytes - place.bytes;
+    place.bytes = bytes;
   }
 
   /** Ends the newest place of the sender that holds the most, if that is more than `least`. */
@@ -292,8 +332,8 @@ export class Places {
         most = sizeOf(holder);
       }
     }
-    const newest = largest && [...largest.places].at(-1);
-    const end = newest && this.#ends.get(newest);
+    const newest = largest?.newest;
+    const end = newest?.end;
     newest?.release();
     end?.();
     return newest !== undefined;
