@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => legacy.close());
 
 async function open(options = {}): Promise<ListeningGateway> {
-  const settings = { LEGACY_MODE: 'canary:100' };
+  const settings = { LEGACY_MODE: 'canary:100', LEGACY_SAMPLE: '0' };
   const gateway = await openBefore('PostgreSQL', legacy.base, settings, options);
   onTestFinished(() => gateway.close());
   return gateway;

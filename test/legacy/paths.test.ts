@@ -44,6 +44,7 @@ describe('LEGACY_MODE=fallback', () => {
     gateway = await openBefore('PostgreSQL', service.base, {
       LEGACY_MODE: 'fallback',
       LEGACY_PATHS: '/api/,/accounts/',
+      LEGACY_SAMPLE: '0',
     });
   });
   afterAll(() => gateway.close());

@@ -1,5 +1,6 @@
-// Buffers an answer for a comparison, within limits of size.
+// Buffers an answer for a comparison, within limits of size and time.
 import type { IncomingMessage } from 'node:http';
+import { finished } from 'node:stream';
 import { messageOf } from '../../errors.ts';
 import {
   type Answer,
@@ -14,16 +15,31 @@ const maxBytes = 524_288;
 /** Commas of a compared body: the time depends on the number of values. 20 records have some 500. */
 const maxCommas = 20_000;
 
-/** The answer is too large or encoded unusually; it is no failure. */
+/** The answer is too large, too slow or encoded unusually; it is no failure. */
 export class NotComparable extends Error {}
 
 /** Call it before anything reads the answer. @throws NotComparable, or the error of an aborted answer */
-export async function bufferAnswer(answer: IncomingMessage): Promise<Answer> {
-  const read = await readAtMost(answer, maxBytes);
-  if (!read) throw new NotComparable('too large');
+export async function bufferAnswer(answer: IncomingMessage, seconds?: number): Promise<Answer> {
+  let chunks: Buffer[] | undefined = [];
+  let bytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  await new Promise<void>((settle, reject) => {
+    const refuse = (reason: string) => {
+      chunks = undefined;
+      reject(new NotComparable(reason));
+    };
+    if (seconds !== undefined) timer = setTimeout(refuse, 1000 * seconds, 'too slow');
+    answer.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > maxBytes) refuse('too large');
+      else chunks?.push(chunk);
+    });
+    finished(answer.resume(), (error) => (error ? reject(error) : settle()));
+  }).finally(() => clearTimeout(timer));
   const { 'content-encoding': encoding, ...headers } = answer.headers;
   // What compresses an answer weakens its tag. @see RFC 9110 §8.8.3
   if (encoding) delete headers.etag;
+  const read = Buffer.concat(chunks);
   const status = answer.statusCode ?? 0;
   try {
     // The answer to HEAD has no body to decode.

@@ -1,4 +1,5 @@
 // Compares a sample of the answers of both services after they were sent: no client waits for it.
+import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import { type Answer, toAnswer } from '../../http/client.ts';
 import { hasBody } from '../../http/headers.ts';
@@ -11,7 +12,7 @@ import {
   isAccepted,
   transientKinds,
 } from '../compare/difference.ts';
-import { NotComparable, refuseLarge } from './answer-buffer.ts';
+import { bufferAnswer, NotComparable, refuseLarge } from './answer-buffer.ts';
 import { ComparisonBudget } from './comparison-budget.ts';
 import { askInnerApp, buildInnerApp, type InnerRequest } from './inner-app.ts';
 import type { LegacyMetrics, Outcome } from './metrics.ts';
@@ -31,7 +32,7 @@ interface ComparisonOptions {
 }
 
 /** What a comparison needs of a request. Read before the answer: later the connection may be closed. */
-interface SampledRequest extends InnerRequest {
+export interface SampledRequest extends InnerRequest {
   readonly route: string;
   readonly client: string;
   readonly knownParameters: ReadonlySet<string> | undefined;
@@ -51,6 +52,10 @@ export const conditionalHeaders = new Set([
   'range',
 ]);
 
+/** Forwarded answers that are buffered at a time: half a MiB each. */
+const maxBuffered = 32;
+/** Seconds after which buffering stops: backpressure of a slow client slows it down. */
+const maxSeconds = 5;
 const maxAddress = 300;
 const maxLogged = 10;
 /** Comparisons that are repeated later: each holds the headers of its request. */
@@ -61,10 +66,10 @@ const retryInterval = 1_000;
 const ownDocuments = /^\/api\/(?:docs|openapi\.json)(?:\/|$)/;
 
 /** What one comparison is about. */
-interface Compared {
+export interface Compared {
   readonly request: SampledRequest;
   /** Asks the old service. Rejects with NotComparable, or without an answer. */
-  readonly readTheirs: () => Promise<Answer>;
+  readonly readAgain: () => Promise<Answer>;
   /** What differed at the first comparison. */
   readonly before?: ReadonlySet<string>;
 }
@@ -73,6 +78,7 @@ export class Comparisons {
   readonly #budget = new ComparisonBudget();
   readonly #logThrottle = createLogThrottle(false);
   #own: FastifyInstance | undefined;
+  #buffered = 0;
   readonly #pending = new Set<NodeJS.Timeout>();
 
   constructor(private readonly options: ComparisonOptions) {}
@@ -102,21 +108,40 @@ export class Comparisons {
     };
   }
 
-  /** Never rejects. */
-  async compare(compared: Compared): Promise<void> {
-    if (!this.#budget.tryAcquire()) {
-      if (compared.before) this.#compareLater(compared, retryInterval);
-      else this.#count('dropped');
-      return;
-    }
-    const found = await this.#find(compared);
-    this.#budget.release();
-    if (typeof found === 'string') this.#count(found);
-    else this.#judge(compared, found);
+  count(outcome: Outcome): void {
+    this.options.metrics.countComparison(outcome);
   }
 
-  #count(outcome: Outcome): void {
-    this.options.metrics.countComparison(outcome);
+  /** Buffers and compares an answer that is forwarded. Never rejects. @param signal aborted when the client leaves */
+  async compareForwarded(
+    compared: Compared,
+    answer: IncomingMessage,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (this.#buffered >= maxBuffered) return this.count('dropped');
+    this.#buffered += 1;
+    try {
+      const theirs = await bufferAnswer(answer, maxSeconds).finally(() => {
+        this.#buffered -= 1;
+      });
+      await this.compare(compared, async () => theirs);
+    } catch (error) {
+      const isSkipped = signal.aborted || error instanceof NotComparable;
+      this.count(isSkipped ? 'skipped' : 'unreachable');
+    }
+  }
+
+  /** Never rejects. @param readTheirs gives the answer of the old service */
+  async compare(compared: Compared, readTheirs = compared.readAgain): Promise<void> {
+    if (!this.#budget.tryAcquire()) {
+      if (compared.before) this.#compareLater(compared, retryInterval);
+      else this.count('dropped');
+      return;
+    }
+    const found = await this.#find(compared.request, readTheirs);
+    this.#budget.release();
+    if (typeof found === 'string') this.count(found);
+    else this.#judge(compared, found);
   }
 
   #compareLater(compared: Compared, delay: number): void {
@@ -128,10 +153,14 @@ export class Comparisons {
   }
 
   /** The differences, or why there is nothing to compare. */
-  async #find({ request, readTheirs }: Compared): Promise<Difference[] | Outcome> {
+  async #find(
+    request: SampledRequest,
+    readTheirs: () => Promise<Answer>,
+  ): Promise<Difference[] | Outcome> {
     let failed: Outcome = 'unreachable';
     try {
       const theirs = await readTheirs();
+      if (theirs.status === 304) return 'skipped';
       failed = 'failed';
       const ours = this.#own && (await askInnerApp(this.#own, request));
       // 503, overloaded or without database: that says nothing about its answers.
@@ -155,11 +184,11 @@ export class Comparisons {
     if (same.length === 0 || isStale) {
       const equal = others.length === 0 ? 'same' : 'accepted';
       this.#report(request, [], others);
-      this.#count(before || isStale ? 'stale' : equal);
+      this.count(before || isStale ? 'stale' : equal);
     } else if (before || recheck === 0 || different.some(({ kind }) => !transientKinds.has(kind))) {
       this.#report(request, same, others);
-      this.#count('different');
-    } else if (this.#pending.size >= maxPending) this.#count('dropped');
+      this.count('different');
+    } else if (this.#pending.size >= maxPending) this.count('dropped');
     else this.#compareLater({ ...compared, before: new Set(different.map(keyOf)) }, recheck);
   }
 

@@ -7,12 +7,12 @@ export type Outcome =
   | 'accepted'
   /** Different at first, and not in the same way later: one side was behind. */
   | 'stale'
-  /** Beyond the comparison budget, or too many to be compared again. */
+  /** Beyond the comparison budget, or too many answers buffered. */
   | 'dropped'
   | 'unreachable'
   /** This gateway had no answer: overloaded, or without database. */
   | 'failed'
-  /** Too large, or of an unknown encoding. */
+  /** Nothing to compare: 304, too large, or the client has left. */
   | 'skipped';
 
 /** Distinct labels: a counter never forgets one. */

@@ -19,7 +19,7 @@ import { sanitizeName } from '../../observability/clients.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { acceptedOf } from '../compare/difference.ts';
 import { bufferAnswer } from './answer-buffer.ts';
-import { Comparisons, conditionalHeaders } from './comparisons.ts';
+import { type Compared, Comparisons, conditionalHeaders } from './comparisons.ts';
 import {
   isBelow,
   isPathPattern,
@@ -188,10 +188,15 @@ export class Legacy {
     return this.#forwardOrRefuse(request, reply, isForLegacy, true);
   }
 
-  /** Asks both services for the answer once the client has its own, whichever gave that, and compares them. */
+  /** Requests the answer of the old service once the client has its own, and compares both. */
   compareAfterAnswer(request: FastifyRequest, reply: FastifyReply): void {
+    const compared = this.#sample(request);
+    if (compared) reply.raw.once('close', () => this.#comparisons.compare(compared));
+  }
+
+  #sample(request: FastifyRequest): Compared | undefined {
     const sampled = this.#comparisons.sample(request);
-    if (!sampled) return;
+    if (!sampled) return undefined;
     const { upstream, gateway, legacyHost } = this.#forwarding;
     const { signal } = this.closing;
     const headers = pairsOf(toLegacyHeaders(request, gateway, legacyHost))
@@ -199,12 +204,7 @@ export class Legacy {
       .flat();
     const sent = { method: sampled.method, target: request.url, headers, signal };
     const ask = () => this.#measure(signal, () => upstream.open(sent));
-    const readTheirs = async () => bufferAnswer(await ask());
-    reply.raw.once('close', () => {
-      // Otherwise the client has left.
-      const isAnswered = reply.raw.writableFinished;
-      if (isAnswered) void this.#comparisons.compare({ request: sampled, readTheirs });
-    });
+    return { request: sampled, readAgain: async () => bufferAnswer(await ask()) };
   }
 
   async close(): Promise<void> {
@@ -224,9 +224,8 @@ export class Legacy {
     const refusal = isLoop ? legacyLoop : isChecked ? this.#findRefusal(request) : undefined;
     if (isForLegacy && !refusal) {
       const isServed = !isUnroutable && this.isServedApi(request);
-      if (isServed) this.compareAfterAnswer(request, reply);
-      else request.forwardedPath = patternOf(request.url);
-      void this.#forward(request, reply);
+      if (!isServed) request.forwardedPath = patternOf(request.url);
+      void this.#forward(request, reply, isServed ? this.#sample(request) : undefined);
       return true;
     }
     reply.header(servedByHeader, 'gateway');
@@ -273,7 +272,11 @@ export class Legacy {
     return true;
   }
 
-  async #forward(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async #forward(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    sampled: Compared | undefined,
+  ): Promise<void> {
     const signal = disconnectSignalOf(request.raw.socket);
     try {
       await this.#measure(signal, () =>
@@ -281,10 +284,14 @@ export class Legacy {
           this.#forwarding,
           request,
           reply,
+          (answer) => {
+            if (sampled) void this.#comparisons.compareForwarded(sampled, answer, signal);
+          },
           async (answer) => (await this.#ownWrites?.follow(request, answer)) ?? [],
         ),
       );
     } catch (error) {
+      if (sampled) this.#comparisons.count(signal.aborted ? 'skipped' : 'unreachable');
       if (signal.aborted || reply.raw.destroyed) reply.hijack();
       else {
         const httpError = legacyUnreachable(error);

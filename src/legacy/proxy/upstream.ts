@@ -203,6 +203,7 @@ export async function forward(
   { upstream, gateway, legacyHost, isClosing }: Forwarding,
   request: FastifyRequest,
   reply: FastifyReply,
+  onAnswer?: (answer: IncomingMessage) => void,
   prepare?: (answer: IncomingMessage) => Promise<readonly Buffer[]>,
 ): Promise<void> {
   const { raw, headers } = request;
@@ -234,6 +235,7 @@ export async function forward(
     throw legacyUnreachable(error);
   }
   reply.hijack();
+  onAnswer?.(answer);
   const addTrailers = () => {
     if (answer.rawTrailers.length > 0) response.addTrailers(pairsOf(answer.rawTrailers));
   };

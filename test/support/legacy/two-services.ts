@@ -34,7 +34,7 @@ export interface ListeningGateway extends TestGateway {
   readonly base: string;
 }
 
-/** A gateway that listens, with the records of an old service; it compares nothing unless it is told to. */
+/** A gateway that listens, with the records of an old service. */
 export async function openBefore(
   kind: DatabaseKind,
   legacyUrl: string,
@@ -42,7 +42,7 @@ export async function openBefore(
   options: AppOptions = {},
   port = 0,
 ): Promise<ListeningGateway> {
-  const environment = { LEGACY_URL: legacyUrl, LEGACY_SAMPLE: '0', ...settings };
+  const environment = { LEGACY_URL: legacyUrl, ...settings };
   const gateway = await openGateway(kind, rowsOf(records()), environment, options);
   await gateway.app.listen({ port, host: '127.0.0.1' });
   const { port: taken } = gateway.app.server.address() as AddressInfo;
