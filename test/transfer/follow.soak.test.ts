@@ -432,6 +432,18 @@ describe('pruning', () => {
     expect(await ids()).toHaveLength(2_501);
   });
 
+  test('pruning does not go on where a plain import failed', async () => {
+    const { listing, ids, call } = await begin(25);
+    listing.intercept = refuseThird;
+    expect(await call()).toMatchObject({ code: 2 });
+    listing.intercept = refuseNone;
+    listing.records = listing.records.slice(1);
+    listing.asked.length = 0;
+    expect(await call(prune)).toMatchObject({ code: 0 });
+    expect(listing.asked.slice(0, 3)).toEqual([1, 2, 3]);
+    expect(await ids()).toEqual(listing.records.map(({ id }) => id).reverse());
+  });
+
   test('pruning goes on while outfits are created at the top of the listing in every crawl', async () => {
     const { listing, call, follow } = await begin(25);
     await call();
