@@ -50,7 +50,12 @@ export function createRoute(
   const names = operation.variableDefinitions?.map(({ variable }) => variable.name.value);
   const parameters = new Set(names);
   if (pages.page !== undefined) parameters.add(pages.page).delete(pages.last);
-  for (const [, name = ''] of path.matchAll(/:(\w+)/g)) parameters.delete(name);
+  for (const [, name = ''] of path.matchAll(/:(\w+)/g)) {
+    if (pages.page !== undefined && (name === pages.page || name === pages.last)) {
+      throw new Error(`$${name} says which page, which is a parameter of the query string only.`);
+    }
+    parameters.delete(name);
+  }
   const readVariables = createVariableReader(schema, operation, pages);
   return { ...read, operation, envelope, pages, readVariables, parameters };
 }

@@ -70,6 +70,14 @@ test.each<[sentence: RegExp, content: string | Buffer]>([
     `query A($id: Int!) @route(path: "/a/:id", envelope: results) { ${user} }`,
   ],
   [
+    /A cannot be served: \$n says which page, which is a parameter of the query string only/,
+    'query A($n: Int) @route(path: "/a/:n/") { page: outfits(page: $n) { count } }',
+  ],
+  [
+    /\$end says which page/,
+    'query A($end: Boolean) @route(path: "/a/:end") { page: outfits(last: $end) { count } }',
+  ],
+  [
     /\$f of a stored document is OutfitFilter/,
     'query A($f: OutfitFilter) @route(path: "/a") { page: outfits(filter: $f) { count } }',
   ],
