@@ -47,7 +47,7 @@ export const notRun: readonly (readonly [command: RegExp, reason: string])[] = [
     /npm run package|outfit-gateway-[\d.]+\.t(?:ar\.)?gz|^npx outfit-gateway$/,
     'test/process/package.soak.test.ts makes and runs it',
   ],
-  [/^npm run -s drill|outfits\.tar\.gz/, 'test/documents/running.soak.test.ts runs it'],
+  [/^npm run -s drill/, 'test/documents/running.soak.test.ts runs it'],
   [
     /^(?:pg_dump|createdb|pg_restore|psql) /,
     'test/documents/running.soak.test.ts runs them where they are',
