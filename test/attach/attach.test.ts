@@ -827,4 +827,24 @@ describe('the functions for SQL of others', () => {
       await expectRight(old);
     },
   );
+
+  test('delete_user takes back a like and an outfit that another connection writes meanwhile', async () => {
+    const { url, old } = await makeOldTables();
+    const other = await connectForTest(url);
+    const pool = poolOf(url);
+    await old.query(`SET search_path = gateway;
+      SELECT save_user('{"id": 7, "username": "seven"}'), save_user('{"id": 8, "username": "eight"}');
+      SELECT save_outfit('{"id": 80, "user_id": 8, "image_key": "p"}')`);
+    await other.query(`SET search_path = gateway;
+      BEGIN; SELECT save_like(80, 7), save_outfit('{"id": 70, "user_id": 7, "image_key": "p"}')`);
+    const deletion = old.query('SELECT delete_user(7)');
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%delete_user%'`;
+    await expect.poll(async () => (await pool.query(waiting)).rows.length).toBe(1);
+    await other.query('COMMIT');
+    expect((await deletion).rows).toEqual([{ delete_user: true }]);
+    const { rows } = await pool.query('SELECT id, likes FROM outfit_like_counts');
+    expect(rows).toEqual([{ id: 80, likes: 0 }]);
+    await old.query('RESET search_path');
+    await expectRight(old);
+  });
 });
