@@ -102,9 +102,9 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
   const isCounted = Object.keys(filter).length === 0;
   const isRange = !users && rangeOf(filter)?.field === ordering.field;
   // Within the first rows, to walk the index is faster than a seek by the counts.
-  const isNear = isCounted && skip !== null && skip + pageSize <= limit;
+  const isNear = isCounted && !users && skip !== null && skip + pageSize <= limit;
   const text = isNear
-    ? firstOutfits(ordering, limit, scope, { count: users ? countOfOwner : countOfList })
+    ? firstOutfits(ordering, limit, scope, { count: countOfList })
     : isCounted && users
       ? userPage(ordering, limit, users)
       : isCounted || isRange
