@@ -33,7 +33,7 @@ export type ReadRows = <Row extends object>(
 ) => Promise<Row[]>;
 
 export function readRows(source: Source): ReadRows {
-  return async <Row extends object>(
+  return <Row extends object>(
     text: string,
     values: readonly unknown[],
     options: ReadOptions<Row> = {},
@@ -45,11 +45,11 @@ export function readRows(source: Source): ReadRows {
       types: exactTypes,
     };
     const { access = 'bounded' } = options;
-    const result =
+    const reading =
       access !== 'bounded' && source.queryInLane
-        ? await source.queryInLane<Row>(statement, access)
-        : await source.query<Row>(statement);
-    return result.rows;
+        ? source.queryInLane<Row>(statement, access)
+        : source.query<Row>(statement);
+    return reading.then(({ rows }) => rows);
   };
 }
 

@@ -64,13 +64,11 @@ function releaseScopes(): void {
 }
 
 /** Keeps the scope of a task during work that may outlast it: what follows is still cancelled with the task. */
-export async function keepTaskScope<Result>(work: () => Promise<Result>): Promise<Result> {
+export function keepTaskScope<Result>(work: () => Promise<Result>): Promise<Result> {
   users++;
-  try {
-    return await work();
-  } finally {
-    releaseScopes();
-  }
+  const working = work();
+  working.then(releaseScopes, releaseScopes);
+  return working;
 }
 
 function createScope(sender: string, signal: StopSignal, reads?: Reads): TaskScope {
@@ -158,16 +156,23 @@ export class SharedTask<Result> {
     const scope = createScope(sender, this.#stop);
     this.#limit = limit;
     users++;
+    const end = () => {
+      // GraphQL may return an error while other fields are still being read: their statements are cancelled.
+      this.#stop.abort(ended);
+      releaseScopes();
+    };
     this.#result = scopes
       .run(scope, () => work(scope))
-      .catch((error) => {
-        throw httpErrorFor(error) ?? error;
-      })
-      .finally(() => {
-        // GraphQL may return an error while other fields are still being read: their statements are cancelled.
-        this.#stop.abort(ended);
-        releaseScopes();
-      });
+      .then(
+        (result) => {
+          end();
+          return result;
+        },
+        (error) => {
+          end();
+          throw httpErrorFor(error) ?? error;
+        },
+      );
     this.#result.catch(() => {});
   }
 
@@ -196,7 +201,16 @@ export class SharedTask<Result> {
         clearTimeout(timer);
         signal.removeEventListener('abort', leave);
       };
-      this.#result.finally(release).then(settle, reject);
+      this.#result.then(
+        (result) => {
+          release();
+          settle(result);
+        },
+        (error) => {
+          release();
+          reject(error);
+        },
+      );
       // A client may disconnect before the task is created, such as during a probe of the cache.
       if (signal.aborted) leave();
     });

@@ -92,7 +92,7 @@ export class Engine {
   #answer<Value extends Answer>(
     run: Run,
     isReported: boolean,
-    execute: () => Promise<void>,
+    execute: () => Promise<ExecutionResult | undefined>,
   ): Promise<Reading<Value>> {
     const { cache, contexts, observe, onErrors } = this.options;
     const { encoding, caller } = run;
@@ -103,10 +103,15 @@ export class Engine {
     const read = async () => {
       try {
         if (!caller.viewer || contexts.sharesWithViewers) {
-          run.found = await cache.find(encoding.key, caller.allowsStale);
+          const found = cache.find(encoding.key, caller.allowsStale);
+          run.found = found instanceof Promise ? await found : found;
           if (run.found.reading) return run.found.reading;
         }
-        await execute();
+        const result = await execute();
+        if (result?.errors && !run.executed) await this.#delayRefusal(caller);
+        if (result) run.take(result);
+        const failure = result && failureOf(result);
+        if (failure) throw failure;
         if (run.isChanged) cache.delete(encoding.key);
         const { reading } = run;
         report(run.errors?.map(({ extensions }) => extensions['code']));
@@ -124,36 +129,32 @@ export class Engine {
     run: Run,
     { document, name: operationName }: Operation,
     variableValues: Record<string, unknown>,
-  ): Promise<void> {
+  ): Promise<ExecutionResult> {
     const { schema, contextFactory, execute } = this.#pipeline.yoga.getEnveloped({ run });
     const contextValue = await contextFactory();
-    const result: ExecutionResult = await execute({
-      ...{ schema, document, operationName, contextValue, variableValues },
-    });
-    await this.#take(run, result);
+    return execute({ schema, document, operationName, contextValue, variableValues });
   }
 
-  async #send(run: Run, method: string, readParams: () => GraphQLParams): Promise<void> {
+  /** Undefined: the answers of a live query are in `run`. */
+  async #send(
+    run: Run,
+    method: string,
+    readParams: () => GraphQLParams,
+  ): Promise<ExecutionResult | undefined> {
     const { yoga } = this.#pipeline;
     const request = { method, headers: new Headers() } as Request;
     const { documents } = this.options;
-    const send = async () => yoga.getResultForParams({ params: readParams(), request }, { run });
-    const result = await send().catch((error): ExecutionResult => {
+    let result: unknown;
+    try {
+      result = await yoga.getResultForParams({ params: readParams(), request }, { run });
+    } catch (error) {
       if (!(error instanceof GraphQLError || error instanceof HttpError)) throw error;
       // Of the parameters, or of a plugin: traces and plugins' statuses are those of any result.
-      return { errors: [maskError(error, run.caller.log)] };
-    });
+      result = { errors: [maskError(error, run.caller.log)] };
+    }
     // It is valid: an operation of it was to be executed.
     if (run.operation && run.reference) documents.register(run.reference);
-    if (!isAsyncIterable(result)) await this.#take(run, result as ExecutionResult);
-  }
-
-  /** @param result which plugins may have changed */
-  async #take(run: Run, result: ExecutionResult): Promise<void> {
-    if (!run.executed && result.errors) await this.#delayRefusal(run.caller);
-    run.take(result);
-    const failure = failureOf(result);
-    if (failure) throw failure;
+    return isAsyncIterable(result) ? undefined : (result as ExecutionResult);
   }
 
   /** Waits for a task that is marked as refused: so backpressure delays its end. */

@@ -80,9 +80,10 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
     onRequest: async (request, reply) => {
       reply.header('vary', compresses ? 'Accept, Accept-Encoding' : 'Accept');
       requireHost(request);
-      request.viewer = await admit(request, reply);
+      const admitted = admit(request, reply);
+      if (admitted) request.viewer = await admitted;
     },
-    handler: async (request, reply) => {
+    handler: (request, reply) => {
       if (request.method === 'OPTIONS') return reply.code(204).header('Allow', allow).send();
       if (asksForWebSocket(request)) {
         if (!sockets) throw transportNotAvailable(false);
@@ -136,7 +137,7 @@ async function answerOperation(
       reply.header('GraphQL-Cost', `${cost.objects};max=${config.graphqlMaxCost}`);
     }
     const compresses = config.compression !== 'off';
-    return await sendRepresentation(request, reply.code(answer.status), answer, compresses);
+    return sendRepresentation(request, reply.code(answer.status), answer, compresses);
   } catch (error) {
     request.operationName = run.operationName;
     // What an operation is refused for is its result, so that clients do not repeat it.

@@ -60,17 +60,29 @@ function withoutCoding(tag: string): string {
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.5.3
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-15.4.5
  */
-export async function sendRepresentation(
-  { headers, method }: FastifyRequest,
+export function sendRepresentation(
+  request: FastifyRequest,
   reply: FastifyReply,
   answer: Representable,
   compresses: boolean,
-): Promise<FastifyReply> {
-  const { contentType = 'application/json', shareable = true, isImmutable } = answer;
-  const { bytes, encoding } =
+): FastifyReply | Promise<FastifyReply> {
+  const { shareable = true } = answer;
+  const selected =
     compresses && shareable
-      ? await select(answer, headers['accept-encoding']?.toString())
+      ? select(answer, request.headers['accept-encoding']?.toString())
       : identityOf(answer);
+  return selected instanceof Promise
+    ? selected.then((representation) => sendSelected(request, reply, answer, representation))
+    : sendSelected(request, reply, answer, selected);
+}
+
+function sendSelected(
+  { headers, method }: FastifyRequest,
+  reply: FastifyReply,
+  answer: Representable,
+  { bytes, encoding }: Representation,
+): FastifyReply {
+  const { contentType = 'application/json', shareable = true, isImmutable } = answer;
   // Names in lower case, as Fastify keeps them: others are converted, and looked up, for each answer.
   if (isImmutable) reply.header('cache-control', 'public, max-age=31536000, immutable');
   else if ((method === 'GET' || method === 'HEAD') && reply.statusCode === 200) {

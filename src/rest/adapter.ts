@@ -119,7 +119,8 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
       const isCreate = create !== undefined && request.method === 'POST';
       // Before authentication: the answer is the same for all viewers.
       if (isCreate) guardWrite();
-      request.viewer = await admit(request, reply, isCreate);
+      const admitted = admit(request, reply, isCreate);
+      if (admitted) request.viewer = await admitted;
       if (isCreate) guardWrite(request.viewer);
       if (request.method === 'OPTIONS') {
         return send(reply, 200, request.viewer && actions ? { ...metadata, actions } : metadata);

@@ -37,11 +37,9 @@ export function useAnswerCache(options: AnswerCacheOptions): OperationPlugin {
       const { operation } = context.run;
       if (!operation) return;
       const added = addedTo(context);
-      setExecuteFn(async (args: ExecutionArgs) => {
+      setExecuteFn((args: ExecutionArgs) => {
         const execute = (contextValue: Context) => executeFn({ ...args, contextValue });
-        const reader = new Reader(options, operation, context.run, added, execute);
-        context.run.executed = await reader.read();
-        return context.run.executed.result;
+        return new Reader(options, operation, context.run, added, execute).read();
       });
     },
   };
@@ -64,20 +62,21 @@ class Reader {
     private readonly execute: (context: Context) => Promise<ExecutionResult>,
   ) {}
 
-  async read(): Promise<Executed<Answer>> {
+  async read(): Promise<ExecutionResult> {
     const { options, operation, run } = this;
     const { caller, cost, encoding, found } = run;
     if (operation.type === 'mutation') options.guardWrite(caller.viewer);
-    if (!isShared(operation, caller.viewer, options.contexts)) return this.#answerPersonal();
-    run.isShared = true;
-    const read = (state: DatabaseState | undefined) => this.#readShared(state);
-    const { allowsStale } = caller;
-    const executed = await options.cache.read(
-      ...([encoding.key, read, caller, found, allowsStale, cost?.fields] as const),
-    );
-    if (executed) return executed;
-    run.isShared = false;
-    return this.#answerPersonal();
+    run.isShared = isShared(operation, caller.viewer, options.contexts);
+    if (run.isShared) {
+      const read = (state: DatabaseState | undefined) => this.#readShared(state);
+      const { allowsStale } = caller;
+      run.executed = await options.cache.read(
+        ...([encoding.key, read, caller, found, allowsStale, cost?.fields] as const),
+      );
+      run.isShared = run.executed !== undefined;
+    }
+    run.executed ??= await this.#answerPersonal();
+    return run.executed.result;
   }
 
   #answerPersonal(): Promise<Executed<Answer>> {
@@ -198,9 +197,15 @@ export class AnswerCache {
    * @param allowsStale whether the answer may be stale by `maxAge`
    * @throws HttpError 503 on timeout
    */
-  async find(key: string, allowsStale = false): Promise<Found> {
+  find(key: string, allowsStale = false): Found | Promise<Found> {
     if (!this.#entries?.has(key)) return {};
-    const state = await this.#stateFor(allowsStale);
+    const state = this.#stateFor(allowsStale);
+    return state instanceof Promise
+      ? state.then((taken) => this.#findAt(key, taken))
+      : this.#findAt(key, state);
+  }
+
+  #findAt(key: string, state: DatabaseState | undefined): Found {
     const reading = state && this.#findValid(key);
     if (!reading) return { state };
     this.hits += 1;
@@ -221,7 +226,8 @@ export class AnswerCache {
     allowsStale = false,
     fields = 0,
   ): Promise<Executed<Answer> | undefined> {
-    const state = found.state ?? (await this.#stateFor(allowsStale));
+    const known = found.state ?? this.#stateFor(allowsStale);
+    const state = known instanceof Promise ? await known : known;
     if (!this.#entries || !state) {
       return this.startTask(() => read(state), caller.sender, undefined, fields).wait(caller);
     }

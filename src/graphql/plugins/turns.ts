@@ -31,7 +31,8 @@ export function useTurns(operations: Operations): OperationPlugin {
           task.fieldsPerObject = fields / objects;
           task.isLarge = fields > largeSize;
         }
-        await takeTurn(beginning);
+        const turn = takeTurn(beginning);
+        if (turn) await turn;
         const result: ExecutionResult = await executeFn(args);
         const isLarge = fields > largeSize && !result.errors && !isSmall(result.data);
         return isLarge ? encode(result) : result;
