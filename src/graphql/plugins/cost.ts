@@ -19,6 +19,7 @@ import {
   isListType,
   type NamedTypeNode,
   type OperationDefinitionNode,
+  print,
   type SelectionSetNode,
   typeFromAST,
   valueFromAST,
@@ -55,7 +56,9 @@ export function useCost(
       const given = args.variableValues ?? {};
       const { errors, coerced } = coerceVariables(schema, config, operation.node, given);
       if (errors) return setResultAndStopExecution({ errors });
-      const cost = countCost(schema, config, operation, coerced);
+      const cost = operation.cost ?? countCost(schema, config, operation, coerced);
+      // A directive may have a variable as its condition.
+      if (cost.isFixed && !operation.text.includes('@')) operation.cost = cost;
       run.cost = cost;
       const error = findExcess(config, cost);
       if (error) setResultAndStopExecution({ errors: [error] });
@@ -151,9 +154,11 @@ const maxGroups = 10_000;
 
 const nothing: Cost = { objects: 0, fields: 0, weight: 0 };
 
-interface Counted extends Cost {
+export interface Counted extends Cost {
   /** Names of the conditions that weigh; of a field without a filter, its own. */
   readonly conditions: ReadonlySet<string>;
+  /** Whether it is the same for all variables. */
+  readonly isFixed: boolean;
 }
 
 /** @param variables coerced */
@@ -166,7 +171,8 @@ function countCost(
   const root = schema.getRootType(node.operation);
   const counter = new Counter(schema, config, document, variables);
   const cost = root ? counter.count([node], root) : nothing;
-  return { ...cost, conditions: counter.conditions };
+  const { conditions, isFixed } = counter;
+  return { ...cost, conditions, isFixed };
 }
 
 interface WithSelections {
@@ -176,6 +182,7 @@ interface WithSelections {
 /** Counts what execution would execute, by the function with which graphql-js collects fields. */
 class Counter {
   readonly conditions = new Set<string>();
+  isFixed = true;
   readonly #fragments;
   /** By type and the selection sets that are merged: fragments that are spread in many places are counted once. */
   readonly #counted = new Map<string, Cost>();
@@ -248,6 +255,7 @@ class Counter {
       readonly weighFilter?: WeighFilter;
     };
     if (!countItems) return { items: 1, weight: 0 };
+    if (node.arguments?.some((argument) => print(argument).includes('$'))) this.isFixed = false;
     try {
       const args = getArgumentValues(field, node, this.variables);
       const items = countItems(args, this.config);
