@@ -103,7 +103,7 @@ export class ConcurrencyLimit {
   }
 }
 
-/** @param checkServers throws when a statement of the task ran on a server that is no longer the primary */
+/** @param checkServers throws when the database is not filled yet, or a statement of the task ran on a server that is no longer the primary */
 export function createTaskStarter(
   limit: ConcurrencyLimit,
   timeout: number,
@@ -112,6 +112,7 @@ export function createTaskStarter(
   return (work, sender, after, fields = 0) => {
     const limited = async (scope: TaskScope) => {
       if (after) await after;
+      checkServers(scope);
       const leave = fields >= heavy && (await limit.enterHeavy(scope));
       try {
         const result = await limit.run(work, scope);

@@ -7,16 +7,11 @@ export interface MetricsSource {
   print(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
-export interface MetricsServer {
-  readonly port: number;
-  close(): void;
-}
-
 /** Serves `GET /metrics` in the text format of Prometheus. Not for the public. */
 export async function serveMetrics(
   source: MetricsSource,
   { host, port }: { host: string; port: number },
-): Promise<MetricsServer> {
+) {
   const server = createServer((request, response) => {
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const path = isRead && request.url?.split('?', 1)[0];

@@ -88,14 +88,12 @@ function describeWriting(config: Config, writer: Gateway['writer']): string {
   if (!canSignIn(config)) {
     return 'writing is not possible: set AUTH_JWKS_URL, AUTH_JWT_SECRET or AUTH_WEBHOOK_URL to let viewers sign in';
   }
-  return `writing is possible with ${writersOf(config).join(', or ')}`;
-}
-
-function writersOf({ authJwksUrl, authJwtSecret, authWebhookUrl }: Config): string[] {
-  return [
+  const { authJwksUrl, authJwtSecret, authWebhookUrl } = config;
+  const writers = [
     ...((authJwksUrl ?? authJwtSecret) ? ['a bearer token'] : []),
     ...(authWebhookUrl ? ['a credential that AUTH_WEBHOOK_URL accepts'] : []),
   ];
+  return `writing is possible with ${writers.join(', or ')}`;
 }
 
 /** @param url address of the gateway for this machine */

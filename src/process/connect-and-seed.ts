@@ -7,7 +7,6 @@ import type { Database } from '../database/database.ts';
 import { lockNotAvailable, sqlStateOf } from '../database/errors.ts';
 import type { Monitor } from '../database/monitor.ts';
 import { DatabaseNotReadyError } from '../database/readiness.ts';
-import { inTransaction } from '../database/transaction.ts';
 import { checkTriggers } from '../outfits/counts.ts';
 import { createOutfitList } from '../outfits/lists/list.ts';
 import { reserveIds } from '../outfits/writes/bulk.ts';
@@ -18,8 +17,6 @@ import { isShuttingDown } from './signals.ts';
 /** Milliseconds that the start waits for the preparation: the lock of another client may take hours. */
 const startTimeout = 3_000;
 const retryInterval = 1_000;
-/** Milliseconds that the look whether the database is empty waits for the lock of another client: less than the start. */
-const lockTimeout = 2_000;
 
 /**
  * Connects, seeds and counts. Work that takes longer than `startTimeout` continues while the gateway serves.
@@ -48,6 +45,7 @@ export class Startup {
   #isSeeding = false;
   /** Whether another client has locked the outfits: the start does not wait for the next look. */
   #isLocked = false;
+  #isSeeded = false;
   #lastWarning: string | undefined;
   #hasDemoSet: boolean;
 
@@ -64,6 +62,9 @@ export class Startup {
   /** Why pages cannot be read in time although the database is up, in one sentence. */
   readonly problem = (): string | undefined =>
     this.#isPrepared ? undefined : 'The outfits are not counted yet.';
+
+  /** Whether the database may still get the demonstration set: until then it must not pass for a listing without outfits. */
+  readonly awaitsSeed = (): boolean => this.config.seed === 'demo' && !this.#isSeeded;
 
   async run(): Promise<void> {
     const prepared = this.#prepareUntilDone();
@@ -105,21 +106,17 @@ export class Startup {
   }
 
   async #seedIfEmpty(): Promise<void> {
-    const { pool } = this.database;
-    if (this.config.seed !== 'demo') return;
+    if (!this.awaitsSeed()) return;
     this.#isSeeding = !this.#isLocked;
-    try {
-      // Not cut by a time limit: on a busy machine it takes longer than the start waits.
-      const { rowCount } = await inTransaction(pool, async (client) => {
-        await client.query(`SET LOCAL lock_timeout = ${lockTimeout}`);
-        return client.query('SELECT FROM outfits LIMIT 1');
-      });
-      if (rowCount !== 0) return;
+    const onEmpty = () => {
       this.#isSeeding = true;
       const hint = '(SEED=none leaves it empty)';
       this.log.info(`the database is empty: filling it with a demonstration set ${hint}`);
-      const saved = await seedDemo(pool);
+    };
+    try {
+      const saved = await seedDemo(this.database.pool, onEmpty);
       if (saved > 0) this.log.info(`${saved} demonstration outfits saved`);
+      this.#isSeeded = true;
     } catch (error) {
       this.#isLocked = sqlStateOf(error) === lockNotAvailable;
       throw error;

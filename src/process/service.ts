@@ -5,6 +5,7 @@ import { Attachment } from '../attach/attachment.ts';
 import type { Config } from '../config/config.ts';
 import { commandText } from '../config/package.ts';
 import type { Database } from '../database/database.ts';
+import { DatabaseAwayError } from '../database/errors.ts';
 import { Shutdown } from '../http/server/connections.ts';
 import { listen } from '../http/server/server.ts';
 import { Metrics } from '../observability/metrics.ts';
@@ -24,7 +25,7 @@ export type Gateway = Awaited<ReturnType<typeof openService>>;
 export async function openService(
   config: Config,
   resources: Resources,
-  { monitor, drawsPictures, problem }: Pick<Startup, 'monitor' | 'problem' | 'drawsPictures'>,
+  { awaitsSeed, monitor, drawsPictures, problem }: Startup,
   log: Logger,
 ) {
   const { database, replicas, tracing } = resources;
@@ -35,7 +36,13 @@ export async function openService(
   const attachment = database.kind === 'embedded' ? undefined : new Attachment(database.pool, log);
   await attachment?.start();
   if (attachment) metrics?.followAttachment(attachment);
-  const app = await buildApp(config, database, {
+  const { pool, prisma, read, snapshots } = database;
+  const checkServers: Database['checkServers'] = (task) => {
+    if (awaitsSeed()) throw new DatabaseAwayError('The database is not filled yet.');
+    database.checkServers(task);
+  };
+  const filled = { checkServers, pool, prisma, read, snapshots };
+  const app = await buildApp(config, filled, {
     logger: log,
     metrics,
     attachment,

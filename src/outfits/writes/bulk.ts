@@ -154,15 +154,20 @@ export async function deleteOutfits(pool: pg.Pool, ids: readonly number[]): Prom
 export async function saveIfEmpty(
   pool: pg.Pool,
   batches: Iterable<readonly OutfitRow[]>,
+  onEmpty = () => {},
 ): Promise<number> {
   return inTransaction(pool, async (client) => {
+    // Less than the start waits: another client may keep its lock for hours.
+    await client.query("SET LOCAL lock_timeout = '2s'");
+    const isEmpty = async () => (await client.query('SELECT FROM outfits LIMIT 1')).rowCount === 0;
+    // Before the lock too, which a database in use need not wait for.
+    if (!(await isEmpty())) return 0;
     await client.query(lockTables);
-    const { rowCount } = await client.query('SELECT FROM outfits LIMIT 1');
+    if (!(await isEmpty())) return 0;
+    onEmpty();
     let saved = 0;
-    for (const batch of rowCount === 0 ? batches : []) {
-      saved += (await saveBatch(client, batch)).created;
-    }
-    if (saved > 0) await moveSequences(client);
+    for (const batch of batches) saved += (await saveBatch(client, batch)).created;
+    await moveSequences(client);
     return saved;
   });
 }

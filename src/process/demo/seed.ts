@@ -26,9 +26,9 @@ export function* readDemo(): Generator<OutfitRow[]> {
 }
 
 /** Seeds a database if it is empty. @returns the number of outfits that were saved */
-export async function seedDemo(pool: pg.Pool): Promise<number> {
-  const saved = await saveIfEmpty(pool, readDemo());
-  await applyPendingChanges(pool);
+export async function seedDemo(pool: pg.Pool, onEmpty?: () => void): Promise<number> {
+  const saved = await saveIfEmpty(pool, readDemo(), onEmpty);
+  if (saved > 0) await applyPendingChanges(pool);
   return saved;
 }
 
