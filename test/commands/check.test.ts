@@ -142,6 +142,7 @@ test('control characters of the environment and of a server do not reach the ter
 const long = join(place, 'x'.repeat(120));
 test.each([
   ['DATA_DIR', long, /DATA_DIR is ".*", but its path is too long for a lock: set it/],
+  ['DATA_DIR', join(process.execPath, 'x'), /ENOTDIR: not a directory/],
   ['TMPDIR', long, /temporary files is ".*", but ENOENT: .*: set TMPDIR to one/],
   ['TMPDIR', '/proc/none', /temporary files is "\/proc\/none", but ENOENT: .*: set TMPDIR to/],
 ])('%s=%s is refused by check and start, which leave nothing', async (name, value, sentence) => {

@@ -83,6 +83,10 @@ test.each([
   }
 });
 
+test('names no database where the URL has none', () => {
+  expect(readServerUrl('postgresql://u:pw@h').description).toBe('PostgreSQL database on h');
+});
+
 test.each([
   [
     'postgresql://u:pw@/db?host=/cloudsql/p:r:i',

@@ -84,7 +84,7 @@ export function readServerUrl(text: string, setting = 'DATABASE_URL'): ServerUrl
   return {
     config: { ...config, database: named },
     name,
-    description: `PostgreSQL database ${named} on ${name}`,
+    description: `PostgreSQL database ${named && `${named} `}on ${name}`,
   };
 }
 

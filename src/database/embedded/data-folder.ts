@@ -196,7 +196,8 @@ export async function describeDataFolder(dataDir: string): Promise<string> {
   if (holder !== undefined)
     return `the embedded database in ${dataDir} is in use by process ${holder}`;
   while (!existsSync(folder)) folder = dirname(folder);
-  accessSync(folder, constants.W_OK);
+  // A file has no such entry.
+  accessSync(`${folder}/.`, constants.W_OK);
   return isNew
     ? `the start makes the embedded database in ${dataDir}`
     : `the embedded database in ${dataDir} is there; the start applies migrations that it lacks`;
