@@ -298,6 +298,6 @@ END $$;
 CREATE OR REPLACE FUNCTION attached_refuse() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
-  RAISE object_not_in_prerequisite_state USING MESSAGE = 'outfits, users and likes follow the attached tables of the old service',
+  RAISE SQLSTATE 'OG002' USING MESSAGE = 'outfits, users and likes follow the attached tables of the old service',
     HINT = 'Write to these tables. Attached both ways, save_outfit and its like do so.';
 END $$;

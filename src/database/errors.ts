@@ -1,6 +1,6 @@
 // Classifies database errors: those of the server or the connection are a 503, all others are bugs.
 import pg from 'pg';
-import { HttpError, OperatorError, timedOut, unavailable } from '../errors.ts';
+import { HttpError, legacyOwnsWrites, OperatorError, timedOut, unavailable } from '../errors.ts';
 
 /** The database is down: a connection was cut or refused. The monitor has logged why. */
 export class DatabaseAwayError extends OperatorError {
@@ -13,16 +13,19 @@ export function httpErrorFor(error: unknown): HttpError | undefined {
   const httpError = chain.find((link) => link instanceof HttpError);
   if (httpError) return httpError;
   if (chain.some((link) => link instanceof DatabaseAwayError)) return unavailable();
-  if (chain.some((link) => codesOf(link).some((code) => stopped.includes(code)))) return timedOut();
-  const isUnavailable = (link: ErrorLike) =>
-    codesOf(link).some(isDatabaseCode) || isConnectionError(link) || isAdapterError(link);
-  return chain.some(isUnavailable) ? unavailable({ cause: error }) : undefined;
+  const codes = chain.flatMap(codesOf);
+  if (codes.some((code) => stopped.includes(code))) return timedOut();
+  if (codes.includes(attached)) return legacyOwnsWrites();
+  const isAway = codes.some(isDatabaseCode) || chain.some(isConnectionError);
+  return isAway ? unavailable({ cause: error }) : undefined;
 }
 
 type ErrorLike = Readonly<Record<string, unknown>>;
 
 /** Cancelled by its time limit or an operator, or stopped with its task: Prisma keeps only the code of that error. */
 const canceled = '57014';
+/** `attach` has made the old service the one that writes, a moment ago. */
+const attached = 'OG002';
 const stopped = [canceled, timedOut().code];
 export const deadlockDetected = '40P01';
 export const lockNotAvailable = '55P03';
@@ -95,16 +98,13 @@ const connectionMessages =
 const adapterKinds =
   /^(?:ConnectionClosed|DatabaseNotReachable|SocketTimeout|TlsConnectionError|TooManyConnections|TransactionWriteConflict)$/;
 
-function isAdapterError({ kind }: ErrorLike): boolean {
-  return typeof kind === 'string' && adapterKinds.test(kind);
-}
-
-function isConnectionError({ code, syscall, message }: ErrorLike): boolean {
+function isConnectionError({ code, kind, syscall, message }: ErrorLike): boolean {
   // All sockets that the work on a request opens lead to the database.
   if (typeof code === 'string' && /^(?:connect|getaddrinfo|read|write)$/.test(String(syscall))) {
     return true;
   }
-  return code === undefined && connectionMessages.test(String(message));
+  const isNamed = code === undefined && connectionMessages.test(String(message));
+  return isNamed || adapterKinds.test(String(kind));
 }
 
 function chainOf(error: unknown): ErrorLike[] {
