@@ -7,7 +7,7 @@ import { inTransaction, retryDeadlocks } from '../database/transaction.ts';
 import { OperatorError } from '../errors.ts';
 import { applyPendingChanges } from '../outfits/counts.ts';
 import { moveSequences } from '../outfits/writes/bulk.ts';
-import { attachedMapping, type Key, retryProblems, saveKeys } from './attachment.ts';
+import { attachedMapping, carryNoted, type Key, retryProblems, saveKeys } from './attachment.ts';
 import type { Kind } from './columns.ts';
 import { type Comparison, compare, type Difference, guardedTables } from './compare.ts';
 import type { Mapping } from './mapping.ts';
@@ -15,6 +15,7 @@ import {
   findReadColumns,
   makeNoteFunction,
   makeStatements,
+  noteFunction,
   type Statements,
   triggersOf,
   type WatchedTable,
@@ -56,7 +57,7 @@ export async function installScripts(
         `CREATE OR REPLACE TRIGGER attached_refuse BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON ${table} FOR EACH STATEMENT
            WHEN (current_setting('outfit_gateway.attached', true) IS DISTINCT FROM pg_current_xact_id()::text) EXECUTE FUNCTION attached_refuse();`,
     ),
-    revokeExecute,
+    onFunctions('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC'),
     // Of tables, which are read anew.
     'DELETE FROM attached_problems WHERE id = 0;',
     ...(hasNumber ? [] : ['DELETE FROM attached_likes;']),
@@ -65,13 +66,15 @@ export async function installScripts(
   return [here.join('\n'), ...tables.map(triggerScript)];
 }
 
-const revokeExecute = `DO $do$ DECLARE one regprocedure; BEGIN
+/** Runs it on each function of attach. @param more statements */
+const onFunctions = (command: string, more = '') => `DO $do$ DECLARE one regprocedure; BEGIN
   FOR one IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'attached\\_%' LOOP
-    EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', one);
+    EXECUTE format('${command}', one);
   END LOOP;
+  ${more}
 END $do$;`;
 
-/** The modes need the owner of the table. */
+/** The modes need the owner of the table; who makes a partition of it, with its triggers, the right to execute the function. */
 function triggerScript(table: WatchedTable, nth: number): string {
   const triggers = triggersOf(table, nth);
   const modes = triggers
@@ -80,7 +83,10 @@ function triggerScript(table: WatchedTable, nth: number): string {
       ({ name, mode }) =>
         `ALTER TABLE ${table.name} ENABLE ${mode === 'R' ? 'REPLICA' : 'ALWAYS'} TRIGGER ${name};`,
     );
-  return [...triggers.map(({ definition }) => `${definition};`), ...modes].join('\n');
+  const grant = `DO $do$ BEGIN
+  EXECUTE (SELECT format('GRANT EXECUTE ON FUNCTION ${noteFunction(nth)}() TO %s', relowner::regrole) FROM pg_class WHERE oid = ${pg.escapeLiteral(table.name)}::regclass);
+END $do$;`;
+  return [...triggers.map(({ definition }) => `${definition};`), ...modes, grant].join('\n');
 }
 
 const runScript = (pool: pg.Pool, script: string, what: string) =>
@@ -133,7 +139,7 @@ export async function attach(
   if (stored && watched(stored) !== watched(mapping)) await dropNotes(pool);
   await runScript(pool, here, 'A table of this gateway');
   for (const [nth, script] of there.entries()) {
-    await runScript(pool, script, statements.tables[nth]?.name ?? '');
+    await runScript(pool, script, watchedTables(mapping)[nth]?.name ?? '');
   }
   await copy(pool, mapping, statements, options);
   await pool.query(`ANALYZE ${guardedTables}, outfit_like_counts, outfit_texts`);
@@ -303,9 +309,12 @@ async function mendRows(
 export async function detach(pool: pg.Pool): Promise<boolean> {
   if ((await attachedMapping(pool)) === undefined) return false;
   await dropNotes(pool);
+  await carryNoted(pool);
   // Ids of the old service are here.
   await inTransaction(pool, moveSequences);
-  await runScript(pool, detachHere, 'A table of this gateway');
+  const dropTables = 'DROP TABLE attachment, attached_changes, attached_problems, attached_likes;';
+  const dropAll = onFunctions('DROP FUNCTION %s CASCADE', dropTables);
+  await runScript(pool, dropAll, 'A table of this gateway');
   return true;
 }
 
@@ -318,10 +327,3 @@ async function dropNotes(pool: pg.Pool): Promise<void> {
   for (const { name } of rows)
     await runScript(pool, `DROP FUNCTION ${name} CASCADE`, 'An old table');
 }
-
-const detachHere = `DO $do$ DECLARE one regprocedure; BEGIN
-  FOR one IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'attached_%' LOOP
-    EXECUTE format('DROP FUNCTION %s CASCADE', one);
-  END LOOP;
-  DROP TABLE attachment, attached_changes, attached_problems, attached_likes;
-END $do$;`;

@@ -81,6 +81,19 @@ export async function retryProblems(
   return rows.length < retriedAtOnce ? undefined : rows.at(-1);
 }
 
+/**
+ * Carries over what transactions of other isolation levels have noted. Each alone, whose locks are in the order of ids: the old
+ * service would deadlock with several.
+ */
+export async function carryNoted(pool: pg.Pool): Promise<void> {
+  const { rows } = await pool.query<{ xid: string }>(
+    `SELECT DISTINCT xid::text FROM attached_changes WHERE NOT current_setting('transaction_read_only')::boolean`,
+  );
+  for (const { xid } of rows) {
+    await retryDeadlocks(pool, (client) => client.query('SELECT attached_carry($1)', [xid]));
+  }
+}
+
 /** Milliseconds between two looks, while tables are attached and while none are. */
 const interval = 1_000;
 const idleInterval = 10_000;
@@ -139,11 +152,7 @@ export class Attachment {
       this.lag = undefined;
       return;
     }
-    // Of transactions of other isolation levels.
-    await this.pool.query(
-      'SELECT attached_carry(xid) FROM (SELECT DISTINCT xid FROM attached_changes WHERE NOT current_setting($1)::boolean ORDER BY xid LIMIT 100) left_over',
-      ['transaction_read_only'],
-    );
+    await carryNoted(this.pool);
     this.lag = (await readSubscriptions(this.pool, this.#mapping)).lag;
     if (this.#looks++ % triggerLooks !== 0) return;
     this.#retried = await retryProblems(this.pool, this.#retried, interval);

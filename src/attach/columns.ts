@@ -47,20 +47,13 @@ const columns: Readonly<Record<Kind, Readonly<Record<string, readonly [Type, Oth
 export const writtenColumns = (kind: Kind) =>
   Object.keys(columns[kind]).filter((name) => name !== 'id');
 
-/** Names of types, as `format_type` writes them, whose values PostgreSQL casts without an error. */
-const accepted: Readonly<Record<Type, RegExp>> = {
-  boolean: /^boolean$/,
-  id: /^(?:smallint|integer|bigint)$/,
-  number: /^(?:smallint|integer|bigint)$/,
-  text: /./,
-  time: /^(?:timestamp\b.*|date|bigint)$/,
-};
-const sqlTypes = {
-  boolean: 'boolean',
-  id: 'integer',
-  number: 'integer',
-  text: 'text',
-  time: 'bigint',
+/** SQL of each, and the names of types, as `format_type` writes them, whose values PostgreSQL casts to it without an error. */
+const sqlTypes: Readonly<Record<Type, readonly [string, RegExp]>> = {
+  boolean: ['boolean', /^boolean$/],
+  id: ['integer', /^(?:smallint|integer|bigint)$/],
+  number: ['integer', /^(?:smallint|integer|bigint)$/],
+  text: ['text', /./],
+  time: ['bigint', /^(?:timestamp\b.*|date|bigint)$/],
 };
 
 /** The number of likes, where it is a column of the outfits. */
@@ -82,8 +75,9 @@ export function carriedRows(
   const sqlOf = (name: string) => values.get(name) ?? 'NULL';
   for (const [name, [type, otherwise]] of wanted) {
     const found = types.get(name);
+    const [sqlType, accepted] = sqlTypes[type];
     const fallback = typeof otherwise === 'function' ? otherwise(sqlOf) : otherwise;
-    if (found !== undefined && !accepted[type].test(found)) {
+    if (found !== undefined && !accepted.test(found)) {
       reject(`its column ${name} is of the type ${found}, which is not a ${type}`);
     }
     if (found === undefined && fallback === undefined) reject(`it has no column ${name}`);
@@ -95,12 +89,12 @@ export function carriedRows(
     if (fits) problems.push(`WHEN NOT (${fits[0]}) THEN '${name} ${fits[1]}'`);
     const cast =
       type === 'time' && found !== 'bigint' ? `extract(epoch FROM ${given}) * 1000000` : given;
-    const whole = `(${cast})::${sqlTypes[type]}`;
+    const whole = `(${cast})::${sqlType}`;
     const value = fits ? `CASE WHEN ${fits[0]} THEN ${whole} END` : whole;
     // A key keeps its type: conditions on it are then found by the index of the old table.
     const isKey = type === 'id' && (kind === 'likes' || name === 'id');
     if (isKey) values.set(name, given);
-    else if (found === undefined) values.set(name, `(${fallback})::${sqlTypes[type]}`);
+    else if (found === undefined) values.set(name, `(${fallback})::${sqlType}`);
     else values.set(name, fallback === undefined ? value : `coalesce(${value}, ${fallback})`);
   }
   const list = [...values].map(([name, value]) => `${value} AS ${name}`);

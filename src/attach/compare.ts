@@ -19,7 +19,8 @@ export interface Difference {
 
 export interface Problem {
   readonly kind: Kind;
-  readonly problem: string;
+  /** Null: it waits. */
+  readonly problem: string | null;
   readonly rows: number;
   /** The first ids. */
   readonly first: readonly number[];
@@ -44,14 +45,13 @@ export async function compare(pool: pg.Pool, statements: Statements): Promise<Co
     for (const text of findDifferences(statements)) {
       differences.push(...(await client.query<Difference>(text)).rows);
     }
-    const { rows } = await client.query<{ likes: number }>(
-      `SELECT count(*)::int AS likes FROM attached_problems WHERE kind = 'likes' AND problem IS NULL`,
-    );
-    const { rows: problems } = await client.query<Problem>(
+    const { rows } = await client.query<Problem>(
       `SELECT kind, problem, count(*)::int AS rows, (array_agg(id::float8 ORDER BY id))[1:3] AS first
-       FROM attached_problems WHERE problem IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2`,
+       FROM attached_problems GROUP BY 1, 2 ORDER BY 1, 2`,
     );
-    return { differences, problems, waitingLikes: rows[0]?.likes ?? 0 };
+    const problems = rows.filter(({ problem }) => problem);
+    const waiting = rows.find(({ kind, problem }) => kind === 'likes' && !problem);
+    return { differences, problems, waitingLikes: waiting?.rows ?? 0 };
   });
 }
 

@@ -17,7 +17,6 @@ export interface Statements {
   readonly hasNumber: boolean;
   /** Whether rows say who likes what. */
   readonly hasLikes: boolean;
-  readonly tables: readonly WatchedTable[];
   /** Tables and functions here. */
   readonly install: string;
 }
@@ -57,9 +56,14 @@ export async function makeStatements(client: Queryable, mapping: Mapping): Promi
   const tables = watchedTables(mapping);
   for (const { name, notes } of tables) {
     const list = notes.flatMap(({ ids }) => ids.map((id) => pg.escapeIdentifier(id))).join(', ');
-    await client.query(`SELECT ${list} FROM ${name} LIMIT 0`).catch((error) => {
-      throw new ConfigError(`The mapping names ${name}: ${messageOf(error)}.`);
-    });
+    const refuseTable = (sentence: string): never => {
+      throw new ConfigError(`The mapping names ${name}: ${sentence}.`);
+    };
+    await client
+      .query(`SELECT ${list} FROM ${name} LIMIT 0`)
+      .catch((error) => refuseTable(messageOf(error)));
+    const { rows: found } = await client.query(isTable, [name]);
+    if (!found[0]) refuseTable('it is not a table, so name the tables that it reads');
   }
   const writes = mapping.write
     ? await makeWrites(
@@ -73,10 +77,11 @@ export async function makeStatements(client: Queryable, mapping: Mapping): Promi
     rows,
     hasNumber,
     hasLikes: mapping.likes !== undefined,
-    tables,
     install: `${fill(rows, hasNumber)}\n${writes}`,
   };
 }
+
+const isTable = "SELECT FROM pg_class WHERE oid = $1::regclass AND relkind IN ('r', 'p')";
 
 function refuse(kind: string, sentence: string): never {
   throw new ConfigError(`The SELECT of ${kind} in the mapping: ${sentence}.`);
@@ -184,7 +189,7 @@ const readColumns = `
   HAVING count(*) > 0 AND NOT bool_or(attgenerated = 'v')`;
 
 /** Name of the function that notes the changes of the nth watched table. */
-const noteFunction = (nth: number) => `attached_note_${nth}`;
+export const noteFunction = (nth: number) => `attached_note_${nth}`;
 
 /** The schema of the gateway has another name than when it was attached. A temporary table of this name is the caller's. */
 const findSchema = `IF to_regclass('attached_changes') IS NULL OR to_regclass('pg_temp.attached_changes') IS NOT NULL THEN
@@ -205,17 +210,9 @@ DECLARE
 BEGIN
   ${findSchema}
   BEGIN
-    IF TG_LEVEL = 'ROW' THEN
-    ${lines('ROW')}
-    ELSIF TG_OP = 'TRUNCATE' THEN
-    ${lines('TRUNCATE')}
-    ELSIF TG_OP = 'INSERT' THEN
-    ${lines('INSERT')}
-    ELSIF TG_OP = 'DELETE' THEN
-    ${lines('DELETE')}
-    ELSE
-    ${lines('UPDATE')}
-    END IF;
+    CASE (CASE TG_LEVEL WHEN 'ROW' THEN 'ROW' ELSE TG_OP END)
+    ${events.map((event) => `WHEN '${event}' THEN\n    ${lines(event)}`).join('\n    ')}
+    END CASE;
   EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
     RAISE;
   WHEN OTHERS THEN
@@ -231,7 +228,8 @@ END $attached$;`;
 }
 
 /** What a note function is called for: a statement, or a row where statement triggers do not fire. */
-type Event = 'DELETE' | 'INSERT' | 'ROW' | 'TRUNCATE' | 'UPDATE';
+const events = ['UPDATE', 'INSERT', 'DELETE', 'ROW', 'TRUNCATE'] as const;
+type Event = (typeof events)[number];
 
 /** Reads the ids of a kind that have changed. A full join is hashed, which is right for a million rows, too. */
 function readIds({ kind, ids, read }: Note, event: Event): string {
@@ -258,25 +256,19 @@ function readIds({ kind, ids, read }: Note, event: Event): string {
 /** Replication roles in which a trigger fires, as in pg_trigger.tgenabled. */
 type Mode = 'A' | 'O' | 'R';
 
-interface Trigger {
-  readonly name: string;
-  readonly mode: Mode;
-  readonly definition: string;
-}
-
 /** The triggers on the nth watched table. Rows of replication have no statement. */
-export function triggersOf({ name }: WatchedTable, nth: number): Trigger[] {
-  const make = (event: string, mode: Mode, events: string, each: string): Trigger => ({
+export function triggersOf({ name }: WatchedTable, nth: number) {
+  const [added, removed] = ['NEW TABLE AS added', 'OLD TABLE AS removed'];
+  const triggers: [string, Mode, string, string][] = [
+    ['insert', 'O', 'INSERT', `REFERENCING ${added} FOR EACH STATEMENT`],
+    ['update', 'O', 'UPDATE', `REFERENCING ${added} ${removed} FOR EACH STATEMENT`],
+    ['delete', 'O', 'DELETE', `REFERENCING ${removed} FOR EACH STATEMENT`],
+    ['row', 'R', 'INSERT OR UPDATE OR DELETE', 'FOR EACH ROW'],
+    ['truncate', 'A', 'TRUNCATE', 'FOR EACH STATEMENT'],
+  ];
+  return triggers.map(([event, mode, events, each]) => ({
     name: `attached_${event}`,
     mode,
     definition: `CREATE OR REPLACE TRIGGER attached_${event} AFTER ${events} ON ${name} ${each} EXECUTE FUNCTION ${noteFunction(nth)}()`,
-  });
-  const [added, removed] = ['NEW TABLE AS added', 'OLD TABLE AS removed'];
-  return [
-    make('insert', 'O', 'INSERT', `REFERENCING ${added} FOR EACH STATEMENT`),
-    make('update', 'O', 'UPDATE', `REFERENCING ${added} ${removed} FOR EACH STATEMENT`),
-    make('delete', 'O', 'DELETE', `REFERENCING ${removed} FOR EACH STATEMENT`),
-    make('row', 'R', 'INSERT OR UPDATE OR DELETE', 'FOR EACH ROW'),
-    make('truncate', 'A', 'TRUNCATE', 'FOR EACH STATEMENT'),
-  ];
+  }));
 }

@@ -11,6 +11,8 @@ type Table = WriteMapping['tables'][string];
 const list = (names: readonly string[]) =>
   names.map((name) => pg.escapeIdentifier(name)).join(', ');
 
+const notWritten = "RAISE 'the mapping does not say how likes are written';";
+
 /** @param outfit SQL of its row */
 function insertInto(
   name: string,
@@ -67,7 +69,8 @@ export async function makeWrites(
     ${insertInto(name, table, false, after)};
   END IF;`,
   );
-  const like = (statement: string | undefined) => (statement ? `${inLike(statement)};` : 'NULL;');
+  const like = (statement: string | undefined) =>
+    statement ? `${inLike(statement)};` : notWritten;
   const remove = write.delete ?? `DELETE FROM ${first} t WHERE t.${key} = o.id`;
   return `CREATE OR REPLACE FUNCTION attached_carry_now() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN

@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { attach as copyAll } from '../../src/attach/attach.ts';
-import { retryProblems } from '../../src/attach/attachment.ts';
+import { carryNoted, retryProblems } from '../../src/attach/attachment.ts';
 import { readMapping } from '../../src/attach/mapping.ts';
 import * as countsCommand from '../../src/commands/counts.ts';
 import * as detachCommand from '../../src/commands/detach.ts';
@@ -223,8 +223,25 @@ describe('a transaction of the old service', () => {
     await old.query('INSERT INTO shop.likes VALUES (8, 16)');
     await old.query('COMMIT');
     expect((await check(environment)).code).toBe(1);
-    await queryHere(old, 'SELECT attached_carry(xid) FROM attached_changes');
+    await old.query(
+      "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE shop.outfit SET title = 'late' WHERE id = 7; COMMIT",
+    );
+    await carryNoted(poolOf(url));
     expect(await check(environment)).toEqual(equal);
+    // Each alone: with locks of both, the old service could deadlock.
+    const { rows } = await old.query(
+      'SELECT count(DISTINCT xmin::text)::int FROM gateway.outfits WHERE id IN (7, 8)',
+    );
+    expect(rows).toEqual([{ count: 2 }]);
+  });
+
+  test('a transaction of another isolation level is carried over by detach, if no gateway runs', async () => {
+    const { old, environment, outfit } = await attached();
+    await old.query(
+      "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE shop.outfit SET title = 'late' WHERE id = 8; COMMIT",
+    );
+    await callCommand(detachCommand, [], environment);
+    expect(await outfit(8)).toMatchObject({ title: 'late' });
   });
 
   test('locks nothing here before it commits, so that two that like in another order do not deadlock', async () => {
@@ -551,8 +568,35 @@ describe('the command', () => {
     const changes = { ...mapping.outfits.changes, 'shop.comment': 'outfit_id' };
     const other = { ...mapping, outfits: { ...mapping.outfits, changes } };
     expect(await attach(environment, other)).toMatchObject({ code: 2 });
+    await old.query(
+      'DROP VIEW gateway.attached_view; CREATE VIEW shop.shown AS SELECT * FROM shop.picture',
+    );
+    const view = { 'shop.outfit': 'id', 'shop.shown': 'outfit_id' };
+    expect(
+      await attach(environment, { ...mapping, outfits: { ...mapping.outfits, changes: view } }),
+    ).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(
+        'The mapping names shop.shown: it is not a table, so name the tables that it reads.',
+      ),
+    });
     await old.query("UPDATE shop.outfit SET title = 'followed' WHERE id = 8");
     expect(await outfit(8)).toMatchObject({ title: 'followed' });
+  });
+
+  test('the command leaves it to the owner of an old table to make partitions, which are followed', async () => {
+    const { old, environment } = await makeOldTables();
+    // A role that each server has.
+    await old.query(`DROP TABLE shop.picture; CREATE TABLE shop.picture (outfit_id bigint PRIMARY KEY, key text NOT NULL) PARTITION BY RANGE (outfit_id);
+      CREATE TABLE shop.first PARTITION OF shop.picture FOR VALUES FROM (0) TO (100); INSERT INTO shop.picture SELECT id, 'p' FROM shop.outfit WHERE id < 100;
+      UPDATE shop.outfit SET deleted = now() WHERE id >= 100;
+      ALTER TABLE shop.picture OWNER TO pg_monitor; GRANT ALL ON SCHEMA shop TO pg_monitor`);
+    expect(await attach(environment)).toEqual(equal);
+    await old.query(`SET ROLE pg_monitor; CREATE TABLE shop.second PARTITION OF shop.picture FOR VALUES FROM (100) TO (1000);
+      INSERT INTO shop.picture VALUES (100, 'new'); RESET ROLE; UPDATE shop.outfit SET deleted = NULL WHERE id = 100`);
+    const { rows } = await old.query('SELECT image_key FROM gateway.outfits WHERE id = 100');
+    expect(rows).toEqual([{ image_key: 'new' }]);
+    expect(await check(environment)).toEqual(equal);
   });
 
   test('a batch of the first copy that fails ends the others, before the copy does', async () => {

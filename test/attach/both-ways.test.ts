@@ -14,6 +14,7 @@ import {
   bothWaysByNumber,
   check,
   equal,
+  mapping,
   queryHere,
   useOldTables,
 } from '../support/legacy/old-tables.ts';
@@ -238,6 +239,33 @@ describe('a mutation', () => {
     await old.query('COMMIT');
     expect(await like).toMatchObject({ errors: [{ extensions: { code: 'NOT_FOUND' } }] });
     expect(await check(environment)).toEqual(equal);
+  });
+
+  test('a like is refused where the mapping does not say how it is written', async () => {
+    const { like, unlike, ...write } = bothWaysByNumber.write;
+    const { environment } = await attached({ ...bothWaysByNumber, write });
+    const ask = await openFor(environment);
+    const mutation = `mutation { likeOutfit(id: "${outfitId(100)}") { outfit { likes } } }`;
+    expect(await ask(3, mutation)).toMatchObject({
+      errors: [{ extensions: { code: 'FORBIDDEN' } }],
+    });
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('a mutation is the write of another to a gateway that does not know yet that the old service writes alone', async () => {
+    const { environment } = await attached(mapping);
+    const settings = { WRITES: 'on' };
+    const ask = await openFor(environment, settings, { attachment: { writer: undefined } });
+    const id = outfitId(4);
+    for (const mutation of [
+      `createOutfit(input: { imageKey: "${key}" }) { outfit { title } }`,
+      `updateOutfit(id: "${id}", input: { title: "new" }) { outfit { title } }`,
+      `deleteOutfit(id: "${id}") { deletedOutfitId }`,
+      `likeOutfit(id: "${id}") { outfit { likes } }`,
+    ]) {
+      const answer = await ask(5, `mutation { ${mutation} }`);
+      expect(answer).toMatchObject({ errors: [{ extensions: { code: 'LEGACY_OWNS_WRITES' } }] });
+    }
   });
 
   test('a mutation is taken in canary, where the old service answers too', async () => {
