@@ -53,7 +53,7 @@ BEGIN
   -- A cut reads all pending changes, so it waits until at most one batch is left.
   is_done := last IS NULL;
   IF is_done AND (SELECT is_misshapen FROM outfit_counts_state) THEN
-    is_done := reshape_outfit_buckets(2 * batch);
+    is_done := reshape_outfit_buckets(2 * batch::bigint);
     UPDATE outfit_counts_state SET is_misshapen = NOT is_done;
   END IF;
 END $$;

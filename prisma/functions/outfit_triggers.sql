@@ -7,7 +7,8 @@ LANGUAGE sql IMMUTABLE AS $$
     ('{outfits,outfit_like_counts}', '{record_replicated}', 'R'),
     ('{users}', '{record_changed}', 'A'),
     ('{outfits,outfit_like_counts}', '{record_truncated}', 'A'),
-    ('{outfits}', '{likes_inserted,likes_updated,likes_deleted}', 'O'),
-    ('{outfits}', '{text_inserted,text_updated,text_deleted}', 'A')
+    ('{outfits}', '{likes_inserted,likes_updated,likes_deleted,text_inserted,text_deleted}', 'O'),
+    ('{outfits}', '{text_updated}', 'A'),
+    ('{outfits}', '{text_replicated}', 'R')
   ) AS kinds (table_names, names, enabled), unnest(table_names) AS table_name, unnest(names) AS name
 $$;

@@ -872,23 +872,77 @@ describe('the functions for SQL of others', () => {
     },
   );
 
-  test('delete_user takes back a like and an outfit that another connection writes meanwhile', async () => {
-    const { url, old } = await makeOldTables();
-    const other = await connectForTest(url);
-    const pool = poolOf(url);
-    await old.query(`SET search_path = gateway;
-      SELECT save_user('{"id": 7, "username": "seven"}'), save_user('{"id": 8, "username": "eight"}');
-      SELECT save_outfit('{"id": 80, "user_id": 8, "image_key": "p"}')`);
-    await other.query(`SET search_path = gateway;
-      BEGIN; SELECT save_like(80, 7), save_outfit('{"id": 70, "user_id": 7, "image_key": "p"}')`);
-    const deletion = old.query('SELECT delete_user(7)');
-    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%delete_user%'`;
-    await expect.poll(async () => (await pool.query(waiting)).rows.length).toBe(1);
-    await other.query('COMMIT');
-    expect((await deletion).rows).toEqual([{ delete_user: true }]);
-    const { rows } = await pool.query('SELECT id, likes FROM outfit_like_counts');
-    expect(rows).toEqual([{ id: 80, likes: 0 }]);
-    await old.query('RESET search_path');
-    await expectRight(old);
+  describe('delete_user beside other connections', () => {
+    const connect = async (url: string) => {
+      const client = await connectForTest(url);
+      await client.query('SET search_path = gateway');
+      return client;
+    };
+    /** Deletions that wait for a lock of this connection. */
+    const waiting = `SELECT count(*)::int AS count FROM pg_stat_activity WHERE query LIKE '%delete_user%' AND $1 = ANY (pg_blocking_pids(pid))`;
+    const open = async () => {
+      const { url, old } = await makeOldTables();
+      const pool = poolOf(url);
+      await old.query(`SET search_path = gateway;
+        SELECT save_user('{"id": 7, "username": "seven"}'), save_user('{"id": 8, "username": "eight"}');
+        SELECT save_outfit('{"id": 70, "user_id": 7, "image_key": "p"}'), save_outfit('{"id": 80, "user_id": 8, "image_key": "p"}')`);
+      const expectWaiting = async (client: pg.Client) => {
+        const pid = (client as unknown as { processID: number }).processID;
+        await expect
+          .poll(async () => (await pool.query(waiting, [pid])).rows)
+          .toEqual([{ count: 1 }]);
+      };
+      const expectLeft = async (...likes: object[]) => {
+        const { rows } = await pool.query('SELECT id, likes FROM outfit_like_counts ORDER BY id');
+        expect(rows).toEqual(likes);
+        await old.query('RESET search_path');
+        await expectRight(old);
+      };
+      return { old, pool, connect: () => connect(url), expectWaiting, expectLeft };
+    };
+
+    test('takes back a like and an outfit that another connection writes meanwhile', async () => {
+      const { old, connect, expectWaiting, expectLeft } = await open();
+      const other = await connect();
+      await other.query(
+        `BEGIN; SELECT save_like(80, 7), save_outfit('{"id": 71, "user_id": 7, "image_key": "p"}')`,
+      );
+      const deletion = old.query('SELECT delete_user(7)');
+      await expectWaiting(other);
+      await other.query('COMMIT');
+      expect((await deletion).rows).toEqual([{ delete_user: true }]);
+      await expectLeft({ id: 80, likes: 0 });
+    });
+
+    test('takes back an outfit that the user likes meanwhile, without a deadlock', async () => {
+      const { old, connect, expectWaiting, expectLeft } = await open();
+      const [other, liker] = [await connect(), await connect()];
+      await other.query(`BEGIN; SELECT save_outfit('{"id": 71, "user_id": 7, "image_key": "p"}')`);
+      const deletion = old.query('SELECT delete_user(7)');
+      await expectWaiting(other);
+      await liker.query(`SELECT save_outfit('{"id": 72, "user_id": 7, "image_key": "p"}')`);
+      await liker.query('BEGIN; SELECT FROM outfits WHERE id = 72 FOR KEY SHARE');
+      await other.query('COMMIT');
+      await expectWaiting(liker);
+      await liker.query('SELECT save_like(72, 7); COMMIT');
+      expect((await deletion).rows).toEqual([{ delete_user: true }]);
+      await expectLeft({ id: 80, likes: 0 });
+    });
+
+    test('deletes two users who like outfits of each other, without a deadlock', async () => {
+      const { old, connect, expectWaiting, expectLeft } = await open();
+      await old.query(`SELECT save_user('{"id": 9, "username": "nine"}'), save_outfit('{"id": 60, "user_id": 9, "image_key": "p"}');
+        SELECT save_like(60, 7), save_like(80, 7), save_like(70, 8)`);
+      const [other, second] = [await connect(), await connect()];
+      await other.query('BEGIN; SELECT FROM outfit_like_counts WHERE id = 60 FOR UPDATE');
+      const deletions = [old.query('SELECT delete_user(7)')];
+      await expectWaiting(other);
+      deletions.push(second.query('SELECT delete_user(8)'));
+      await expectWaiting(old);
+      await other.query('COMMIT');
+      for (const { rows } of await Promise.all(deletions))
+        expect(rows).toEqual([{ delete_user: true }]);
+      await expectLeft({ id: 60, likes: 0 });
+    });
   });
 });

@@ -1,18 +1,52 @@
-// The old service on another database: its tables come by PostgreSQL's own logical replication, and are attached here.
+// Tables that come from another database by PostgreSQL's own logical replication: those of an old service, which are attached
+// here, and those of a gateway.
 import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { retryProblems } from '../../src/attach/attachment.ts';
 import { readSubscriptions } from '../../src/attach/compare.ts';
 import { checkMapping } from '../../src/attach/mapping.ts';
+import { connectForTest } from '../support/databases/connections.ts';
 import { isInstalled, startDebianPostgres } from '../support/databases/debian-postgres.ts';
+import { makeDatabase, migrateDatabase } from '../support/databases/test-database.ts';
 import { attach, check, makeOldTables, mapping } from '../support/legacy/old-tables.ts';
 
-test.skipIf(!isInstalled)(
-  'is followed, also through errors, TRUNCATE and a subscription that was stopped',
-  async () => {
-    const postgres = await startDebianPostgres('-c wal_level=logical -c fsync=off');
-    onTestFinished(() => postgres.close());
-    const server = `postgresql://postgres@127.0.0.1:${postgres.port}/postgres`;
+describe.skipIf(!isInstalled)('by a subscription', () => {
+  let server: string;
+  let postgres: Awaited<ReturnType<typeof startDebianPostgres>>;
+  beforeAll(async () => {
+    postgres = await startDebianPostgres('-c wal_level=logical -c fsync=off');
+    server = `postgresql://postgres@127.0.0.1:${postgres.port}/postgres`;
+  });
+  afterAll(() => postgres.close());
+
+  /** In one server, CREATE SUBSCRIPTION would wait for itself. */
+  async function subscribe(
+    here: pg.Client,
+    there: pg.Client,
+    url: string,
+    tables: readonly string[],
+  ) {
+    const name = tables[0]?.replace('.', '_');
+    await there.query(`CREATE PUBLICATION ${name} FOR TABLE ${tables}`);
+    await there.query(`SELECT pg_create_logical_replication_slot('${name}', 'pgoutput')`);
+    await here.query(
+      `CREATE SUBSCRIPTION ${name} CONNECTION '${url}' PUBLICATION ${name} WITH (create_slot = false)`,
+    );
+    onTestFinished(async () => {
+      await here.query(
+        `ALTER SUBSCRIPTION ${name} DISABLE; ALTER SUBSCRIPTION ${name} SET (slot_name = NONE)`,
+      );
+      await here.query(`DROP SUBSCRIPTION ${name}`);
+      const drop = () =>
+        there.query(`SELECT pg_drop_replication_slot('${name}')`).then(
+          () => true,
+          () => false,
+        );
+      await expect.poll(drop).toBe(true);
+    });
+  }
+
+  test('the tables of an old service are followed, also through errors, TRUNCATE and a subscription that was stopped', async () => {
     const there = await makeOldTables(server);
     const here = await makeOldTables(server);
     await here.old.query('TRUNCATE shop.outfit, shop.person CASCADE');
@@ -20,26 +54,7 @@ test.skipIf(!isInstalled)(
     const tables = ['person', 'profile', 'outfit', 'picture', 'likes'].map(
       (name) => `shop.${name}`,
     );
-    await there.old.query(`CREATE PUBLICATION outfits FOR TABLE ${tables}`);
-    // In one server, CREATE SUBSCRIPTION would wait for itself.
-    await there.old.query("SELECT pg_create_logical_replication_slot('outfits', 'pgoutput')");
-    await here.old.query(
-      `CREATE SUBSCRIPTION outfits CONNECTION '${there.url}' PUBLICATION outfits WITH (create_slot = false)`,
-    );
-    onTestFinished(async () => {
-      await here.old.query(
-        'ALTER SUBSCRIPTION outfits DISABLE; ALTER SUBSCRIPTION outfits SET (slot_name = NONE)',
-      );
-      await here.old.query('DROP SUBSCRIPTION outfits');
-      await expect
-        .poll(() =>
-          there.old.query("SELECT pg_drop_replication_slot('outfits')").then(
-            () => true,
-            () => false,
-          ),
-        )
-        .toBe(true);
-    });
+    await subscribe(here.old, there.old, there.url, tables);
     const state = async (sql: string, side: typeof here) => (await side.old.query(sql)).rows;
     const listed =
       'SELECT o.id, o.title, o.private, count(l) AS likes FROM {o} o LEFT JOIN {l} l ON l.outfit_id = o.id GROUP BY o.id, o.title, o.private ORDER BY o.id';
@@ -68,12 +83,12 @@ test.skipIf(!isInstalled)(
     );
     await arrive();
     expect(await check(here.environment)).toMatchObject({ code: 0 });
-    await here.old.query('ALTER SUBSCRIPTION outfits DISABLE');
+    await here.old.query('ALTER SUBSCRIPTION shop_person DISABLE');
     await there.old.query("UPDATE shop.outfit SET title = 'later' WHERE id = 50");
     expect((await check(here.environment)).stdout).toContain(
-      'the subscription outfits is disabled',
+      'the subscription shop_person is disabled',
     );
-    await here.old.query('ALTER SUBSCRIPTION outfits ENABLE');
+    await here.old.query('ALTER SUBSCRIPTION shop_person ENABLE');
     await arrive();
     const { rows } = await here.old.query(
       'SELECT count(*)::int AS wrong FROM gateway.outfit_like_counts c WHERE likes <> (SELECT count(*) FROM gateway.outfit_likes WHERE outfit_id = c.id)',
@@ -84,5 +99,40 @@ test.skipIf(!isInstalled)(
         async () => (await readSubscriptions(here.old as never, checkMapping(mapping, 'it'))).lag,
       )
       .toBeGreaterThanOrEqual(0);
-  },
-);
+  });
+
+  test('outfits of another gateway are counted, and found by their texts', async () => {
+    const [there, here] = [await makeDatabase(server), await makeDatabase(server)];
+    for (const { environment } of [there, here]) await migrateDatabase(environment);
+    const connect = ({ environment }: typeof here) => connectForTest(environment['DATABASE_URL']);
+    const [source, copy] = [await connect(there), await connect(here)];
+    const save = (id: number, title: string) =>
+      source.query('SELECT save_outfit($1)', [{ id, title, user_id: 1, image_key: 'k' }]);
+    await source.query(`SELECT save_user('{"id": 1, "username": "one"}')`);
+    await save(1, 'at first #one');
+    await subscribe(copy, source, `${there.environment['DATABASE_URL']}`, [
+      'outfits',
+      'users',
+      'outfit_like_counts',
+    ]);
+    const texts = 'SELECT * FROM outfit_texts ORDER BY outfit_id';
+    const arrive = async () => {
+      const { rows } = await source.query(texts);
+      await expect.poll(async () => (await copy.query(texts)).rows).toEqual(rows);
+    };
+    await arrive();
+    await save(2, 'Then #two');
+    await save(3, 'gone');
+    await arrive();
+    await save(1, 'changed #three');
+    await source.query('SELECT delete_outfit(3)');
+    await arrive();
+    await source.query(`UPDATE outfits SET id = 4 WHERE id = 2`);
+    await arrive();
+    const counted =
+      'SELECT count_outfits(true)::int AS count, ARRAY(SELECT id FROM check_outfit_likes() AS id) AS wrong';
+    await expect
+      .poll(async () => (await copy.query(counted)).rows)
+      .toEqual([{ count: 2, wrong: [] }]);
+  });
+});

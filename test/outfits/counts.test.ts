@@ -499,7 +499,7 @@ describe('on PostgreSQL', () => {
     expect(await counts('check')).toMatchObject({ code: 0 });
     const likes = 'SELECT id, likes FROM outfit_like_counts WHERE id < 1000000000 ORDER BY id';
     const { rows: before } = await client.query(likes);
-    const triggers = ['record_inserted', 'text_inserted', 'likes_inserted'];
+    const triggers = ['record_inserted', 'text_inserted', 'text_updated', 'likes_inserted'];
     const turn = async (how: string) => {
       for (const name of triggers) await client.query(`ALTER TABLE outfits ${how} TRIGGER ${name}`);
     };
@@ -515,7 +515,7 @@ describe('on PostgreSQL', () => {
     const wrong = await counts('check');
     expect(wrong.code).toBe(1);
     expect(wrong.stdout).toContain(
-      'the trigger text_inserted on outfits does not fire when it should',
+      'the trigger text_updated on outfits does not fire when it should',
     );
     expect(wrong.stdout).toMatch(/: 3 row\(s\) of likes differ .*\n.* bucket\(s\) differ /s);
     expect(wrong.stdout).toMatch(

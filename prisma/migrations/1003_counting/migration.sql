@@ -353,8 +353,9 @@ LANGUAGE sql IMMUTABLE AS $$
     ('{outfits,outfit_like_counts}', '{record_replicated}', 'R'),
     ('{users}', '{record_changed}', 'A'),
     ('{outfits,outfit_like_counts}', '{record_truncated}', 'A'),
-    ('{outfits}', '{likes_inserted,likes_updated,likes_deleted}', 'O'),
-    ('{outfits}', '{text_inserted,text_updated,text_deleted}', 'A')
+    ('{outfits}', '{likes_inserted,likes_updated,likes_deleted,text_inserted,text_deleted}', 'O'),
+    ('{outfits}', '{text_updated}', 'A'),
+    ('{outfits}', '{text_replicated}', 'R')
   ) AS kinds (table_names, names, enabled), unnest(table_names) AS table_name, unnest(names) AS name
 $$;
 -- END outfit_triggers
@@ -609,7 +610,7 @@ BEGIN
   -- A cut reads all pending changes, so it waits until at most one batch is left.
   is_done := last IS NULL;
   IF is_done AND (SELECT is_misshapen FROM outfit_counts_state) THEN
-    is_done := reshape_outfit_buckets(2 * batch);
+    is_done := reshape_outfit_buckets(2 * batch::bigint);
     UPDATE outfit_counts_state SET is_misshapen = NOT is_done;
   END IF;
 END $$;

@@ -123,21 +123,21 @@ BEGIN
 END $$;
 -- END outfit_hashtags
 -- FUNCTION follow_outfit_texts
--- Updates outfit_texts with the outfits, for statements of all clients. SECURITY DEFINER: other roles need no privilege on
--- the texts.
+-- Updates outfit_texts with the outfits, for statements of all clients, and for each row of an update and of logical
+-- replication, which fires no triggers of statements. SECURITY DEFINER: other roles need no privilege on the texts.
 CREATE FUNCTION follow_outfit_texts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
-  IF TG_OP = 'INSERT' THEN
-    INSERT INTO outfit_texts
-    SELECT id, outfit_text(title, description), outfit_hashtags(title || E'\n' || description) FROM added ORDER BY id
-    ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded, hashtags = excluded.hashtags;
-  ELSIF TG_OP = 'UPDATE' THEN
-    IF NEW.id <> OLD.id THEN
+  IF TG_LEVEL = 'ROW' THEN
+    IF OLD.id IS DISTINCT FROM NEW.id THEN
       DELETE FROM outfit_texts WHERE outfit_id = OLD.id;
     END IF;
     INSERT INTO outfit_texts
-    VALUES (NEW.id, outfit_text(NEW.title, NEW.description), outfit_hashtags(NEW.title || E'\n' || NEW.description))
+    SELECT NEW.id, outfit_text(NEW.title, NEW.description), outfit_hashtags(NEW.title || E'\n' || NEW.description) WHERE TG_OP <> 'DELETE'
+    ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded, hashtags = excluded.hashtags;
+  ELSIF TG_OP = 'INSERT' THEN
+    INSERT INTO outfit_texts
+    SELECT id, outfit_text(title, description), outfit_hashtags(title || E'\n' || description) FROM added ORDER BY id
     ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded, hashtags = excluded.hashtags;
   ELSE
     -- A statement may delete outfits and reuse their ids; this can run after the new texts are inserted.
@@ -156,6 +156,8 @@ CREATE TRIGGER text_updated AFTER UPDATE OF id, title, description ON outfits
   EXECUTE FUNCTION follow_outfit_texts();
 CREATE TRIGGER text_deleted AFTER DELETE ON outfits
   REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_texts();
+CREATE TRIGGER text_replicated AFTER INSERT OR DELETE ON outfits
+  FOR EACH ROW EXECUTE FUNCTION follow_outfit_texts();
 
 -- Read by: search.
 CREATE INDEX "outfit_texts_terms" ON "outfit_texts" USING gin (outfit_terms("folded"));
