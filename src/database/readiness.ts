@@ -179,13 +179,13 @@ async function checkSettings(
 /** A role without any privilege to write is a read-only one by intention. */
 const missingGrants = `
   SELECT string_agg(format('GRANT %s ON %s TO %I', kind, object, current_user), '; ') FROM (
-    SELECT 'USAGE' AS kind, format('SCHEMA %I', relnamespace::regnamespace) AS object
+    SELECT 'USAGE' AS kind, 'SCHEMA ' || relnamespace::regnamespace AS object
     FROM pg_class
     WHERE relname = 'outfit_counts_state' AND to_regclass('outfit_counts_state') IS NULL
       AND NOT has_schema_privilege(relnamespace, 'USAGE')
     UNION ALL
     SELECT string_agg(kind, ', '), object FROM (
-      SELECT *, bool_or(has AND kind IN ('INSERT', 'UPDATE', 'DELETE')) OVER () AS is_writer FROM (
+      SELECT *, bool_or(has AND kind IN ('INSERT', 'UPDATE', 'DELETE') AND object !~ ' ') OVER () AS is_writer FROM (
         SELECT kind, name AS object, writes, has_table_privilege(to_regclass(name), kind) AS has
         FROM (VALUES
           ('SELECT', '{outfits,users,outfit_likes,outfit_like_counts,outfit_texts,outfit_changes,outfit_orderings,outfit_buckets,outfit_bucket_ranges,outfit_groups,outfit_key_limits,outfit_counts_state,_prisma_migrations}', false),
@@ -195,7 +195,8 @@ const missingGrants = `
           ('SELECT', '{idempotency_keys,rate_limits}', true)
         ) AS tables (kind, names, writes), unnest(names::text[]) AS name
         UNION ALL
-        SELECT 'USAGE', 'SEQUENCE outfits_id_seq', true, has_sequence_privilege(to_regclass('outfits_id_seq'), 'USAGE')
+        SELECT kind, 'SEQUENCE outfits_id_seq', true, has_sequence_privilege(to_regclass('outfits_id_seq'), kind)
+        FROM unnest('{USAGE,SELECT,UPDATE}'::text[]) AS kind
       ) AS rights
     ) AS needed
     WHERE NOT has AND (is_writer OR NOT writes)

@@ -47,7 +47,8 @@ export class ContextFactory {
     const { pool, prisma } = database;
     this.#visibleToAll = visibilityFor(config.privateOutfits, undefined);
     this.sharesWithViewers = isShareable(visibilityFor(config.privateOutfits, { userId: 0 }));
-    this.#parts = { config, prisma, raiseSequences: () => raiseSequences(pool), attachment };
+    const raise = () => raiseSequences(pool, ['outfits']);
+    this.#parts = { config, prisma, raiseSequences: raise, attachment };
   }
 
   /**

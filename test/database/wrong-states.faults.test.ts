@@ -41,7 +41,7 @@ test('with a right that is missing, or rows that are hidden, it is not ready, na
     ['UPDATE', 'outfit_like_counts', role],
     ['INSERT, DELETE', 'outfit_likes', role],
     ['SELECT', '_prisma_migrations', role],
-    ['USAGE', 'SEQUENCE outfits_id_seq', role],
+    ['USAGE, SELECT, UPDATE', 'SEQUENCE outfits_id_seq', role],
     ['USAGE', 'SCHEMA public', 'PUBLIC'],
     ['EXECUTE', 'FUNCTION count_outfits(boolean)', 'PUBLIC'],
   ].map(([right, object, from]): [string, string] => [
@@ -82,9 +82,22 @@ test('with a right that is missing, or rows that are hidden, it is not ready, na
     outfits += 1;
     expect((await listing(base)).count).toBe(outfits);
   }
+  // With these rights, an id that is taken is passed over.
+  await owner.query(`REVOKE INSERT, UPDATE, DELETE ON users FROM ${role};
+    INSERT INTO outfits (id, user_id, image_key, image_original_key, created, modified) SELECT last_value + 1, 7, 'k', 'k', 0, 0 FROM outfits_id_seq`);
+  expect((await publish(base)).status).toBe(201);
   expect(await checked(url)).toMatchObject({ said: '' });
   expect(gateway.output()).not.toMatch(/"unexpected error"|"failed"/);
   expect(await stop(gateway)).toBe(0);
+});
+
+test('the right that is missing on a schema names it as it is written', async () => {
+  const { owner, url, role } = await makeRole(all);
+  await owner.query(
+    'ALTER SCHEMA public RENAME TO "My App"; REVOKE USAGE ON SCHEMA "My App" FROM PUBLIC',
+  );
+  const { said } = await checked(`${url}?schema=My%20App`);
+  expect(said).toContain(`: run "GRANT USAGE ON SCHEMA "My App" TO ${role}".`);
 });
 
 test('a role that may only read serves reads, and refuses writes with 503', async () => {

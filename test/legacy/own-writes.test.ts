@@ -123,6 +123,17 @@ describe('a write that the old service has taken', () => {
     expect(await read(gateway, 7)).toMatchObject({ title: 'Second' });
   });
 
+  test('an outfit that is deleted while another write of it is read stays deleted', async () => {
+    const gateway = await open();
+    legacy.onRead = async () => {
+      // The first read has its record.
+      legacy.onRead = () => {};
+      expect((await write(gateway, 'DELETE', '7/')).status).toBe(204);
+    };
+    await write(gateway, 'PATCH', '7/', { title: 'Late' });
+    expect(await read(gateway, 7)).toBeUndefined();
+  });
+
   test('a write that the old service has taken is answered though it cannot be read, or is not a record of the contract', async () => {
     const log = keepLog();
     const gateway = await open({ logger: log.logger });

@@ -239,6 +239,25 @@ testOnce('a batch that a deadlock with another writer ended is saved again', asy
   expect(await query('SELECT title FROM outfits')).toEqual([{ title: 'New' }, { title: 'New' }]);
 });
 
+testOnce(
+  'a like that is given while a batch waits for it is added to the number of the source',
+  async () => {
+    const [record] = newest(1);
+    await importLines(record);
+    const { DATABASE_URL } = testDatabase.environment;
+    const [viewer, watcher] = [
+      await connectForTest(DATABASE_URL),
+      await connectForTest(DATABASE_URL),
+    ];
+    await viewer.query('BEGIN; SELECT save_like(id, user_id) FROM outfits');
+    const imported = importLines({ ...record, likes: 20 });
+    await expect.poll(() => countBlocked(watcher)).toBe(1);
+    await viewer.query('COMMIT');
+    expect(await imported).toMatchObject({ code: 0, stderr: '' });
+    expect(await query('SELECT likes FROM outfit_like_counts')).toEqual([{ likes: 21 }]);
+  },
+);
+
 describeOnce('files', () => {
   test('saved pages in folders are read in natural order, plain or compressed', async () => {
     const records = newest(120);

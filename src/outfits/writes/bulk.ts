@@ -69,7 +69,7 @@ export function saveRead(pool: pg.Pool, row: OutfitRow, moment: string): Promise
       [moment, row.id],
     );
     if (rows[0]?.isOld === false) return false;
-    await saveBatch(client, [row]);
+    await saveBatch(client, [row], moment);
     await client.query('UPDATE outfits SET id = id WHERE id = $1', [row.id]);
     await client.query('UPDATE outfit_like_counts SET id = id WHERE id = $1', [row.id]);
     return true;
@@ -84,11 +84,14 @@ export async function readMoment(pool: pg.Pool): Promise<string> {
   return rows[0]?.moment ?? '';
 }
 
-/** A condition on rows of a table. `age` counts back from now, so it survives a wraparound of transaction ids. */
+/**
+ * A condition on rows of a table. `age` counts back from now, so it survives a wraparound of transaction ids: it is negative
+ * for rows that are written meanwhile, and far below 0 for those of two billion transactions ago.
+ */
 export const isOlder = isOlderThan('', '$1');
 
 function isOlderThan(table: string, moment: string): string {
-  return `age(${table && `${table}.`}xmin) > age(${moment}::xid8::xid)`;
+  return `age(${table && `${table}.`}xmin) NOT BETWEEN -100000000 AND age(${moment}::xid8::xid)`;
 }
 
 export interface Removed {
@@ -123,7 +126,7 @@ export async function removeOlder(
       ),
     };
     await remove(`DELETE FROM idempotency_keys WHERE ${isOlder}`);
-    for (const table of ['users', 'outfits']) {
+    for (const table of bothTables) {
       await client.query(`ALTER SEQUENCE ${table}_id_seq RESTART`);
     }
     if (firstId !== undefined) {
@@ -182,6 +185,12 @@ async function saveBatch(
   const owners = rows.map((row) => row.user);
   const users = await upsert(client, upsertUsers, owners, moment);
   const outfits = await upsert(client, upsertOutfits, rows, moment);
+  // A new number lacks a like that was given meanwhile: it is computed again, now that its row is locked.
+  let updated = rows.filter(({ id }) => outfits.get(id) === false);
+  while (moment === undefined && updated.length > 0) {
+    const again = await upsert(client, upsertOutfits, updated);
+    updated = updated.filter(({ id }) => again.has(id));
+  }
   const created = [...outfits.values()].filter((isNew) => isNew).length;
   const changed = new Set(
     rows.filter((row) => outfits.has(row.id) || users.has(row.userId)).map((row) => row.id),
@@ -206,11 +215,11 @@ async function readDeleted(
 /** With fewer free ids after the highest one in use, new ids come from a gap. */
 const minRoom = 1_000_000;
 
-/** Raises both sequences to the highest id in use, never back; near the maximum, moves them to the largest gap. */
-export async function raiseSequences(pool: pg.Pool): Promise<void> {
+/** Raises sequences to the highest id in use, never back; near the maximum, moves them to the largest gap. */
+export async function raiseSequences(pool: pg.Pool, tables = bothTables): Promise<void> {
   await inTransaction(pool, async (client) => {
-    await client.query(lockTables);
-    await moveSequences(client);
+    await client.query(`LOCK TABLE ${tables} IN SHARE ROW EXCLUSIVE MODE`);
+    await moveSequences(client, 1, tables);
   });
 }
 
@@ -259,11 +268,16 @@ const raiseFirstId = `
   WHERE kept.value < excluded.value AND NOT EXISTS (SELECT FROM outfits WHERE id >= kept.value)`;
 
 /** Prevents a race: a row inserted between reading and setting would move the sequence back. */
-const lockTables = 'LOCK TABLE users, outfits IN SHARE ROW EXCLUSIVE MODE';
+const bothTables: readonly string[] = ['users', 'outfits'];
+const lockTables = `LOCK TABLE ${bothTables} IN SHARE ROW EXCLUSIVE MODE`;
 
 /** Behind the highest ids that exist. @param firstId the first one that new ids may be */
-export async function moveSequences(client: pg.PoolClient, firstId = 1): Promise<void> {
-  for (const table of ['users', 'outfits']) await client.query(moveSequence(table), [firstId]);
+export async function moveSequences(
+  client: pg.PoolClient,
+  firstId = 1,
+  tables = bothTables,
+): Promise<void> {
+  for (const table of tables) await client.query(moveSequence(table), [firstId]);
 }
 
 /** To the highest id, or near the maximum before the largest gap, of those behind the sequence if there is one. */

@@ -21,7 +21,7 @@ export async function makeRole(rights: string): Promise<RoleDatabase> {
   await server.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
   const owner = await connectForTest(DATABASE_URL);
   await owner.query(`GRANT ${rights} ON ALL TABLES IN SCHEMA public TO ${role};
-    GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO ${role};
+    GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA public TO ${role};
     INSERT INTO users (id, username, avatar_key) VALUES (7, 'seven', '')`);
   const url = new URL(DATABASE_URL);
   onTestFinished(async () => {
