@@ -24,9 +24,13 @@ BEGIN
   ELSIF owner IS NOT NULL OR is_attached AND which IS NOT NULL THEN
     RETURN;
   ELSE
+    -- Ids that were given to others are passed over.
+    WHILE NOT is_attached AND (which IS NULL OR given ->> 'id' IS NULL AND EXISTS (SELECT FROM outfits o WHERE o.id = which)) LOOP
+      which := nextval('outfits_id_seq');
+    END LOOP;
     new := jsonb_populate_record(NULL::outfits, jsonb_build_object('title', '', 'description', '', 'image_original_key', given -> 'image_key',
       'complete', true, 'quality', 3, 'private', false, 'background_color', '', 'play_video', given ->> 'video_key' IS NOT NULL, 'created', now, 'modified', now,
-      'creation_device', 'web', 'modification_device', '', 'id', CASE WHEN NOT is_attached THEN nextval('outfits_id_seq') END) || given);
+      'creation_device', 'web', 'modification_device', '') || given || jsonb_build_object('id', which));
   END IF;
   IF is_attached THEN
     EXECUTE 'SELECT attached_write_outfit($1, $2)' INTO which USING new, old;

@@ -11,8 +11,12 @@ export function takeTimestamp(): bigint {
   return BigInt(milliseconds) * 1000n + BigInt(taken);
 }
 
-/** ISO 8601 in UTC, always with six digits of fraction and `Z`. */
-export function formatTimestamp(micros: bigint): string {
+/** Of the years 0001 to 9999. */
+const [first, last] = [-62_135_596_800_000_000n, 253_402_300_799_999_999n];
+
+/** ISO 8601 in UTC, always with six digits of fraction and `Z`. What no client reads is the first or the last moment. */
+export function formatTimestamp(given: bigint): string {
+  const micros = given < first ? first : given > last ? last : given;
   const fraction = ((micros % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const seconds = (micros - fraction) / 1_000_000n;
   const whole = new Date(Number(seconds) * 1000).toISOString().slice(0, 19);

@@ -854,6 +854,13 @@ describe('the functions for SQL of others', () => {
       });
       expect(await call(`save_outfit('{"id": 70, "title": "stolen"}', 8)`)).toBeUndefined();
       await call(`save_outfit('{"id": 71, "user_id": 8, "image_key": "p"}')`);
+      // Ids that are taken are passed over.
+      await old.query("SELECT setval('users_id_seq', 6), setval('outfits_id_seq', 69)");
+      expect(await call(`save_user('{"username": "nine"}')`)).toMatchObject({ id: 9 });
+      expect(await call(`save_outfit('{"user_id": 9, "image_key": "p"}')`)).toMatchObject({
+        id: 72,
+      });
+      expect(await call('delete_user(9)')).toBe(true);
       expect([
         await call('save_like(70, 8)'),
         await call('save_like(71, 7)'),

@@ -37,6 +37,15 @@ test.each([
   expect(parseTimestamp(text)).toBe(micros);
 });
 
+test('a moment beyond these years, as SQL of others may store it, is written as the first or the last of them', () => {
+  expect([first - 1n, -(2n ** 63n)].map(formatTimestamp)).toEqual(
+    Array(2).fill(formatTimestamp(first)),
+  );
+  expect([last + 1n, 2n ** 63n - 1n].map(formatTimestamp)).toEqual(
+    Array(2).fill(formatTimestamp(last)),
+  );
+});
+
 test('a moment may be read with fewer digits', () => {
   expect(parseTimestamp('1970-01-01T00:00:01Z')).toBe(1_000_000n);
   expect(parseTimestamp('1970-01-01T00:00:00.5Z')).toBe(500_000n);

@@ -6,15 +6,20 @@
 CREATE FUNCTION save_user(given jsonb) RETURNS users
 LANGUAGE plpgsql AS $$
 DECLARE
+  which integer := given ->> 'id';
   saved users;
 BEGIN
-  SELECT * INTO saved FROM users u WHERE u.id = (given ->> 'id')::integer FOR NO KEY UPDATE;
+  SELECT * INTO saved FROM users u WHERE u.id = which FOR NO KEY UPDATE;
   IF FOUND THEN
     saved := jsonb_populate_record(saved, given);
     UPDATE users u SET (avatar_key, username, first_name, last_name) = ROW(saved.avatar_key, saved.username, saved.first_name, saved.last_name)
     WHERE u.id = saved.id AND u IS DISTINCT FROM saved;
   ELSE
-    saved := jsonb_populate_record(NULL::users, jsonb_build_object('id', nextval('users_id_seq'), 'avatar_key', '', 'first_name', '', 'last_name', '') || given);
+    -- Ids that were given to others are passed over.
+    WHILE which IS NULL OR given ->> 'id' IS NULL AND EXISTS (SELECT FROM users u WHERE u.id = which) LOOP
+      which := nextval('users_id_seq');
+    END LOOP;
+    saved := jsonb_populate_record(NULL::users, jsonb_build_object('avatar_key', '', 'first_name', '', 'last_name', '') || given || jsonb_build_object('id', which));
     INSERT INTO users SELECT saved.*;
   END IF;
   RETURN saved;
@@ -47,9 +52,13 @@ BEGIN
   ELSIF owner IS NOT NULL OR is_attached AND which IS NOT NULL THEN
     RETURN;
   ELSE
+    -- Ids that were given to others are passed over.
+    WHILE NOT is_attached AND (which IS NULL OR given ->> 'id' IS NULL AND EXISTS (SELECT FROM outfits o WHERE o.id = which)) LOOP
+      which := nextval('outfits_id_seq');
+    END LOOP;
     new := jsonb_populate_record(NULL::outfits, jsonb_build_object('title', '', 'description', '', 'image_original_key', given -> 'image_key',
       'complete', true, 'quality', 3, 'private', false, 'background_color', '', 'play_video', given ->> 'video_key' IS NOT NULL, 'created', now, 'modified', now,
-      'creation_device', 'web', 'modification_device', '', 'id', CASE WHEN NOT is_attached THEN nextval('outfits_id_seq') END) || given);
+      'creation_device', 'web', 'modification_device', '') || given || jsonb_build_object('id', which));
   END IF;
   IF is_attached THEN
     EXECUTE 'SELECT attached_write_outfit($1, $2)' INTO which USING new, old;
