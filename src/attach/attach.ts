@@ -36,8 +36,6 @@ const mendedAtOnce = 500;
 const appliedAtOnce = 20_000;
 const maxRounds = 20;
 
-const ownPath = `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`;
-
 /** All statements that `attach` runs before the first copy, as scripts: each is one transaction. */
 export async function installScripts(
   pool: pg.Pool,
@@ -46,7 +44,7 @@ export async function installScripts(
 ): Promise<string[]> {
   const tables = await briefly(pool, 'An old table', (client) => findReadColumns(client, mapping));
   const here = [
-    `${ownPath};`,
+    `SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);`,
     install,
     ...tables.map(makeNoteFunction),
     'DROP TRIGGER IF EXISTS attached_carry ON attached_changes;',
@@ -76,17 +74,15 @@ END $do$;`;
 
 /** The modes need the owner of the table; who makes a partition of it, with its triggers, the right to execute the function. */
 function triggerScript(table: WatchedTable, nth: number): string {
-  const triggers = triggersOf(table, nth);
-  const modes = triggers
-    .filter(({ mode }) => mode !== 'O')
-    .map(
-      ({ name, mode }) =>
-        `ALTER TABLE ${table.name} ENABLE ${mode === 'R' ? 'REPLICA' : 'ALWAYS'} TRIGGER ${name};`,
-    );
+  const modes = { A: 'ALWAYS', O: '', R: 'REPLICA' };
+  const triggers = triggersOf(table, nth).flatMap(({ name, mode, definition }) => [
+    `${definition};`,
+    `ALTER TABLE ${table.name} ENABLE ${modes[mode]} TRIGGER ${name};`,
+  ]);
   const grant = `DO $do$ BEGIN
   EXECUTE (SELECT format('GRANT EXECUTE ON FUNCTION ${noteFunction(nth)}() TO %s', relowner::regrole) FROM pg_class WHERE oid = ${pg.escapeLiteral(table.name)}::regclass);
 END $do$;`;
-  return [...triggers.map(({ definition }) => `${definition};`), ...modes, grant].join('\n');
+  return [...triggers, grant].join('\n');
 }
 
 const runScript = (pool: pg.Pool, script: string, what: string) =>

@@ -112,10 +112,13 @@ export function carriedRows(
 }
 
 function fitsIn(type: Type, found: string, value: string): readonly [string, string] | undefined {
-  if (type === 'time' && found !== 'bigint' && found !== '') {
-    const years = "BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'";
-    return [`${value} ${years}`, 'is not in a year from 1 to 9999'];
+  const isBig = found === 'bigint';
+  if (type === 'time' && found !== '') {
+    const years = isBig
+      ? '-62135596800000000 AND 253402300799999999'
+      : "'0001-01-01' AND '9999-12-31 23:59:59.999999'";
+    return [`${value} BETWEEN ${years}`, 'is not in a year from 1 to 9999'];
   }
-  const isLarge = found === 'bigint' && type !== 'time' && type !== 'text';
-  return isLarge ? [`${value} BETWEEN -2147483648 AND 2147483647`, 'is beyond 31 bits'] : undefined;
+  if (!isBig || type === 'text') return undefined;
+  return [`${value} BETWEEN -2147483648 AND 2147483647`, 'is beyond 31 bits'];
 }

@@ -74,10 +74,12 @@ export async function makeWrites(
   const remove = write.delete ?? `DELETE FROM ${first} t WHERE t.${key} = o.id`;
   return `CREATE OR REPLACE FUNCTION attached_carry_now() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN
-  -- Deferred foreign keys lock rows of the old tables, so they are checked before rows here are locked.
+  -- Deferred foreign keys lock rows of the old tables, so they are checked before rows here are locked. By name, which others
+  -- that are not deferred may have, too.
   EXECUTE coalesce((SELECT format('SET CONSTRAINTS %1$s IMMEDIATE; SET CONSTRAINTS %1$s DEFERRED', string_agg(DISTINCT format('%I.%I', nspname, conname), ', '))
     FROM pg_constraint k JOIN pg_namespace n ON n.oid = k.connamespace
-    WHERE condeferred AND conrelid = ANY (ARRAY[${watched.map((name) => `'${name.replaceAll("'", "''")}'`).join(', ')}]::regclass[]) HAVING count(*) > 0), 'SELECT');
+    WHERE NOT EXISTS (SELECT FROM pg_constraint o WHERE o.connamespace = k.connamespace AND o.conname = k.conname AND NOT condeferred)
+      AND conrelid = ANY (ARRAY[${watched.map((name) => `'${name.replaceAll("'", "''")}'`).join(', ')}]::regclass[]) HAVING count(*) > 0), 'SELECT');
   PERFORM attached_carry(pg_current_xact_id()), set_config('outfit_gateway.carried', pg_current_xact_id()::text, true);
 END $attached$;
 CREATE OR REPLACE FUNCTION attached_lock_outfit(which integer) RETURNS void
@@ -161,10 +163,10 @@ async function refuseMissingColumns(
 ): Promise<void> {
   const given = [...Object.keys(columns), ...Object.keys(insert), ...(isFirst ? [] : [id])];
   const { rows } = await client.query<{ names: string | null; hasMore: boolean }>(
-    `SELECT string_agg(attname, ', ') FILTER (WHERE attnotnull AND NOT atthasdef AND attidentity = '' AND attname <> ALL ($2::text[])) AS names,
+    `SELECT string_agg(attname, ', ') FILTER (WHERE (attnotnull OR typnotnull) AND NOT atthasdef AND typdefault IS NULL AND attidentity = '' AND attname <> ALL ($2::text[])) AS names,
        relkind <> 'v' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisunique AND indpred IS NULL AND indnkeyatts = 1
          AND indkey[0] = (SELECT attnum FROM pg_attribute WHERE attrelid = c.oid AND attname = $3)) AS "hasMore"
-     FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped GROUP BY c.oid`,
+     FROM pg_attribute JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped GROUP BY c.oid`,
     [name, given, id],
   );
   const names = rows[0]?.names;

@@ -298,6 +298,21 @@ describe('what cannot be represented', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
+  test('is a number of microseconds before the year 1 or after 9999', async () => {
+    const { old, environment } = await makeOldTables();
+    await old.query('ALTER TABLE shop.outfit ADD made bigint NOT NULL DEFAULT 1700000000000000');
+    const select = mapping.outfits.select.map((line) =>
+      line.replace('o.created', 'o.made AS created'),
+    );
+    const outfits = { ...mapping.outfits, select };
+    expect(await attach(environment, { ...mapping, outfits })).toEqual(equal);
+    await old.query('UPDATE shop.outfit SET made = 9e18 WHERE id = 5');
+    await old.query('UPDATE shop.outfit SET made = -62135596800000001 WHERE id = 6');
+    const sentence =
+      '2 outfits cannot be carried over (5, 6): created is not in a year from 1 to 9999.';
+    expect((await check(environment)).stdout).toContain(sentence);
+  });
+
   test('is a row that a constraint here refuses, in the first copy too, and others are carried over', async () => {
     const { old, environment } = await makeOldTables();
     await old.query('ALTER TABLE gateway.outfits ADD CONSTRAINT short CHECK (length(title) < 12)');

@@ -134,6 +134,16 @@ describe('a mutation', () => {
     expect((await old.query(likesOf)).rows).toEqual(there);
   });
 
+  test('a write here is done where another constraint has the name of a deferred key', async () => {
+    const { old, environment } = await attached();
+    await old.query(
+      'ALTER TABLE shop.comment ADD CONSTRAINT outfit_person_id_fkey FOREIGN KEY (id) REFERENCES shop.person NOT VALID',
+    );
+    await queryHere(old, `SELECT save_outfit('{"id": 8, "title": "changed"}')`);
+    expect(await rowOf(old, 8)).toMatchObject({ title: 'changed' });
+    expect(await check(environment)).toEqual(equal);
+  });
+
   test('a write here is carried over once, and what the old service writes after it in the transaction, too', async () => {
     const { old, environment } = await attached();
     await old.query(`SET search_path = gateway; SET track_functions = 'all';
@@ -292,6 +302,11 @@ describe('attach', () => {
       'The mapping writes to shop.picture, whose columns key must not be null',
     ],
     [
+      'a column whose domain must not be null',
+      (write) => write,
+      'The mapping writes to shop.outfit, whose columns mood must not be null',
+    ],
+    [
       'a table that refers to outfits',
       (write) => ({ ...write, references: { 'shop.note': 'delete' } }),
       'shop.report refers to outfits: the mapping must name it',
@@ -319,7 +334,12 @@ describe('attach', () => {
       'What the mapping writes to shop.picture: column o.nothing does not exist',
     ],
   ])('refuses to write without %s', async (_what, change, sentence) => {
-    const { environment } = await makeOldTables();
+    const { old, environment } = await makeOldTables();
+    if (sentence.includes('mood')) {
+      await old.query(
+        "CREATE DOMAIN shop.mood AS text NOT NULL; ALTER TABLE shop.outfit ADD mood shop.mood DEFAULT 'x'; ALTER TABLE shop.outfit ALTER mood DROP DEFAULT",
+      );
+    }
     const given = { ...bothWays, write: change(bothWays.write) };
     const { code, stderr } = await attach(environment, given);
     expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
