@@ -200,8 +200,8 @@ export class Pages {
       site.config.graphiql &&
       translate(route, parameters, request.params as PathParameters);
     const graphiql = inGraphiQL ? site.root + inGraphiQL : undefined;
-    const Other = /^\/api(?:\/|$)/.test(head.target) ? ApiPage : ErrorPage;
-    const View = (status < 400 && views[url]) || Other;
+    const isRest = /^\/api(?:\/|$)/.test(head.target) || (route && !views[route.path]);
+    const View = (status < 400 && views[url]) || (isRest ? ApiPage : ErrorPage);
     const body = Buffer.from(
       toHtml(<View {...{ site, answer, route, parameters, graphiql, base }} />),
     );

@@ -6,7 +6,7 @@ import { cut } from '../errors.ts';
 import type { Engine } from '../graphql/engine.ts';
 import { unsupportedEncodingOf } from '../http/headers.ts';
 import { decodeBody, InputError, readJson } from '../http/representation.ts';
-import type { WritableField } from './describe.ts';
+import type { FoundInput } from './describe.ts';
 import {
   dataOf,
   invalidFields,
@@ -101,7 +101,7 @@ const sentences: Readonly<Record<string, (maxLength: unknown) => string>> = {
 
 /** Coerces types as Django REST Framework does; the mutation validates the values. Undefined: not given. */
 function coerceField(
-  { input, type }: WritableField,
+  { input, type }: FoundInput,
   value: unknown,
   isForm: boolean,
 ): { readonly value?: unknown; readonly message?: string } {

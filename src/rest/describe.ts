@@ -21,13 +21,11 @@ import {
 } from 'graphql';
 
 /** A variable of a stored document, and the argument or input field that has it as its value. */
-export interface WritableField {
+export interface FoundInput {
   readonly name: string;
   readonly input: GraphQLArgument | GraphQLInputField;
   readonly type: GraphQLNamedType;
-}
-
-export interface FoundInput extends WritableField {
+  /** If not, it is a field of a body. */
   readonly isArgument: boolean;
 }
 
@@ -48,11 +46,6 @@ export function findInputs(schema: GraphQLSchema, document: ASTNode): FoundInput
   });
   visit(document, visitor);
   return found;
-}
-
-/** The fields of a body. */
-export function findFields(schema: GraphQLSchema, document: DocumentNode): WritableField[] {
-  return findInputs(schema, document).filter(({ isArgument }) => !isArgument);
 }
 
 interface Selected {
@@ -130,7 +123,7 @@ type Descriptions = Readonly<Record<string, unknown>>;
 export function describeRecord(
   schema: GraphQLSchema,
   document: DocumentNode,
-  writable: readonly WritableField[],
+  writable: readonly FoundInput[],
 ): Descriptions {
   return describeFields(schema, findField(schema, document, 'created', 'record'), writable);
 }
@@ -138,7 +131,7 @@ export function describeRecord(
 function describeFields(
   schema: GraphQLSchema,
   selected: SelectedField,
-  writable: readonly WritableField[],
+  writable: readonly FoundInput[],
 ): Descriptions {
   const descriptions = listFields(schema, selected).map((field) => {
     const written = writable.find(({ name }) => name === field.name);

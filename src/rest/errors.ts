@@ -17,9 +17,7 @@ const refusal = (status: number, detail: string) => new RestError(status, { deta
 
 export const notFound = () => refusal(404, 'Not found.');
 
-export const invalidPage = () => refusal(404, 'Invalid page.');
-
-export const pageNotFound = (message: string) => refusal(404, message);
+export const pageNotFound = (message = 'Invalid page.') => refusal(404, message);
 
 export const methodNotAllowed = (method: string) => refusal(405, `Method "${method}" not allowed.`);
 
@@ -52,15 +50,14 @@ function pythonTypeOf(value: unknown): string {
 export const invalidFields = (messages: Readonly<Record<string, readonly string[]>>) =>
   new RestError(400, messages);
 
-export const invalidChoice = (parameter: string, value: string, choices: readonly string[]) =>
-  new RestError(400, {
-    [parameter]: [
-      `Select a valid choice. ${value} is not one of the available choices: ${choices.join(', ')}.`,
-    ],
-  });
-
 export const invalidParameter = (parameter: string, message: string) =>
-  new RestError(400, { [parameter]: [message] });
+  invalidFields({ [parameter]: [message] });
+
+export const invalidChoice = (parameter: string, value: string, choices: readonly string[]) =>
+  invalidParameter(
+    parameter,
+    `Select a valid choice. ${value} is not one of the available choices: ${choices.join(', ')}.`,
+  );
 
 /** What the schema says of a value, not a form. */
 export const invalidValue = (parameter: string, fault: string) =>
@@ -83,7 +80,7 @@ export function dataOf<Data>({ data, errors }: ExecutionResult): Data {
 function restErrorFor(error: GraphQLError): Error {
   switch (error.extensions['code']) {
     case 'PAGE_NOT_FOUND':
-      return invalidPage();
+      return pageNotFound();
     case 'NOT_FOUND':
       return notFound();
     case 'FORBIDDEN':

@@ -17,7 +17,7 @@ import { z } from 'zod';
 import { ConfigError } from '../config/config.ts';
 import { packageFolder } from '../config/package.ts';
 import { messageOf } from '../errors.ts';
-import { findField, findFields } from './describe.ts';
+import { findField, findInputs } from './describe.ts';
 import { type Create, createRoute, type Route } from './routes.ts';
 
 /** A path that other parts of the gateway serve. */
@@ -120,6 +120,9 @@ function parseFile(file: string, wrong: (what: string) => Error): DocumentNode {
 
 const withoutStop = (sentence: string) => sentence.replace(/\.$/, '');
 
+/** What a mutation is told besides the fields of a body. */
+const validation = 'validateOnly: $validate_only';
+
 interface Posted {
   readonly path: string;
   readonly create: Create;
@@ -179,7 +182,14 @@ function readOperation(
       for (const name of ['field', 'code', 'messages']) {
         findField(schema, stored, 'created', 'errors', name);
       }
-      return { path, create: { document: stored, fields: findFields(schema, stored) } };
+      const inputs = findInputs(schema, stored);
+      const fields = inputs.filter(({ isArgument }) => !isArgument);
+      const others = inputs.filter(({ isArgument }) => isArgument);
+      // With one invalid field, the others are validated only.
+      if (others.map(({ name, input }) => `${input.name}: $${name}`).join() !== validation) {
+        throw new Error(`its variables must be fields of its input, but for ${validation}`);
+      }
+      return { path, create: { document: stored, fields } };
     }
     const read = { path, name: title, description, document: stored };
     return createRoute(schema, read, kind === 'page' ? { template: envelope, headers } : undefined);

@@ -5,7 +5,7 @@ import {
   getOperationAST,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { WritableField } from './describe.ts';
+import type { FoundInput } from './describe.ts';
 import { readEnvelope, type Stored, type Written } from './documents.ts';
 import { createVariableReader, readPageParameters } from './variables.ts';
 
@@ -23,7 +23,7 @@ export interface Created {
 /** POST: variables are the fields of the body; `$validate_only` is set when a field is already invalid. */
 export interface Create {
   readonly document: DocumentNode;
-  readonly fields: readonly WritableField[];
+  readonly fields: readonly FoundInput[];
 }
 
 /** Variables of its document are parameters of the query string or the path. */

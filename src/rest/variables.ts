@@ -19,10 +19,10 @@ import {
 import { type FoundInput, findInputs } from './describe.ts';
 import {
   invalidChoice,
-  invalidPage,
   invalidParameter,
   invalidValue,
   notFound,
+  pageNotFound,
   RestError,
   severalFields,
 } from './errors.ts';
@@ -121,7 +121,7 @@ export function createVariableReader(
     }
     if (page === undefined) return values;
     const number = parsePageNumber(readParameter(query, page));
-    if (number === undefined) throw invalidPage();
+    if (number === undefined) throw pageNotFound();
     return Object.assign(values, number === 'last' ? { [last]: true } : { [page]: number });
   };
 }

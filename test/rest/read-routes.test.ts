@@ -10,6 +10,7 @@ import { readRoutes } from '../../src/rest/read-routes.ts';
 import { makeFolder } from '../support/cli/folder.ts';
 import { keepLog, openBeside, useGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
+import { hrefsOf, textsOf } from '../support/http/html.ts';
 import { createChecker } from '../support/http/openapi-answers.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
@@ -28,7 +29,7 @@ const at = (argument: string, selection = list) => `query A @route(${argument}) 
 const ownPath = /as path of @route, which must be a path of your API/;
 const withId = (query: string) => query.replace('query A', 'query A($id: [Int!])');
 const making =
-  '(input: { imageKey: $image }) { record: outfit { id } errors { field code messages } }';
+  '(input: { imageKey: $image }, validateOnly: $validate_only) { record: outfit { id } errors { field code messages } }';
 
 test.each<[sentence: RegExp, content: string | Buffer]>([
   [/it cannot be read/, Buffer.from([0xff])],
@@ -88,7 +89,15 @@ test.each<[sentence: RegExp, content: string | Buffer]>([
   ],
   [
     /\/a has a mutation only/,
-    `mutation A($image: String) @route(path: "/a") { created: createOutfit${making} }`,
+    `mutation A($image: String, $validate_only: Boolean) @route(path: "/a") { created: createOutfit${making} }`,
+  ],
+  [
+    /its variables must be fields of its input, but for validateOnly: \$validate_only/,
+    `mutation A($image: String) @route(path: "/a") { created: createOutfit${making.replace(', validateOnly: $validate_only', '')} }`,
+  ],
+  [
+    /A cannot be served: its variables must be fields/,
+    `mutation A($id: ID, $title: String) @route(path: "/a/:id") { created: updateOutfit${making.replace(/input.*only/, 'id: $id, input: { title: $title }')} }`,
   ],
   [/operation A /, `subscription A @route(path: "/a") { ${list} }`],
 ])('a file stops the start with the sentence %s', (sentence, content) => {
@@ -297,12 +306,15 @@ test.each<
     const again = await gateway.get(target, { 'if-none-match': String(response.headers['etag']) });
     expect(again.statusCode).toBe(status === 200 ? 304 : status);
     const html = await gateway.get(target, { accept: 'text/html' });
-    expect([html.statusCode, html.headers['content-type']]).toEqual([
-      status,
-      'text/html; charset=utf-8',
-    ]);
+    expect(html.statusCode).toBe(status);
+    expect(JSON.parse(textsOf(html.body, 'pre').at(-1) ?? '')).toEqual(body);
   },
 );
+
+test('the page of a page past the end leads to the first one by the parameter of its operation', async () => {
+  const html = await gateway.get('/v2/looks/?p=24&size=2', { accept: 'text/html' });
+  expect(hrefsOf(html.body)).toEqual(expect.arrayContaining(['?p=1&size=2', '?p=last&size=2']));
+});
 
 test.each([
   ['number=7', { number: 7 }],

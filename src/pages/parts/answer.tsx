@@ -47,7 +47,7 @@ interface ProblemProperties extends PageProperties {
 
 /** What is wrong, and the way back. */
 export function Problem({ site, answer, route, parameters, messages }: ProblemProperties) {
-  const to = (page: string) => `?${formatQuery(parameters, 'page', page)}`;
+  const to = (page: string) => `?${formatQuery(parameters, route?.pages.page ?? 'page', page)}`;
   return (
     <div class="problem">
       {messages.map(({ id, field, message }) => (

@@ -13,7 +13,7 @@ import {
   Kind,
   valueFromASTUntyped,
 } from 'graphql';
-import { findField, listFields, type SelectedField, type WritableField } from '../describe.ts';
+import { type FoundInput, findField, listFields, type SelectedField } from '../describe.ts';
 import { type Envelope, relationOf } from '../documents.ts';
 
 /** As much of JSON Schema as is read here. @see https://spec.openapis.org/oas/v3.1.1 */
@@ -125,7 +125,7 @@ export class Schemas {
   }
 
   /** Schema of a body: its fields are the variables of a stored document. */
-  ofBody(fields: readonly WritableField[]): JsonSchema {
+  ofBody(fields: readonly FoundInput[]): JsonSchema {
     const names = new Map(fields.map(({ input, name }) => [input.name, name]));
     const properties = fields.map(({ name, input, type }) => {
       const { example, maxLength, mayBeBlank, mayBeNull } = input.extensions;
