@@ -76,15 +76,30 @@ export function rowOf(flat: FlatRow): OutfitRow {
   });
 }
 
+interface NumberedText {
+  readonly text: string;
+  /** Of `$1`, `$2` and so on. */
+  readonly names: readonly string[];
+}
+
+/** By the text with names. There are as many as kinds of statements: they contain no values. */
+const numbered = new Map<string, NumberedText>();
+
 /** The text of a statement with `:name` in place of a value, as PostgreSQL takes it: `$1`, `$2` and their values. */
 export function named(
   text: string,
   values: Readonly<Record<string, unknown>>,
 ): { readonly text: string; readonly values: readonly unknown[] } {
+  const statement = numbered.get(text) ?? numberNames(text);
+  numbered.set(text, statement);
+  return { text: statement.text, values: statement.names.map((name) => values[name] ?? null) };
+}
+
+function numberNames(given: string): NumberedText {
   const names: string[] = [];
-  const numbered = text.replace(/(?<!:):([a-z]\w*)/gi, (_found, name: string) => {
+  const text = given.replace(/(?<!:):([a-z]\w*)/gi, (_found, name: string) => {
     const index = names.indexOf(name);
     return `$${index < 0 ? names.push(name) : index + 1}`;
   });
-  return { text: numbered, values: names.map((name) => values[name] ?? null) };
+  return { text, names };
 }

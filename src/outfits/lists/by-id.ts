@@ -10,16 +10,20 @@ import { dependenciesOfRecords } from './dependencies.ts';
 
 export type RecordLoaders = ReturnType<typeof createRecordLoaders>;
 
+const outfitsWhere = (condition: string) => `
+        SELECT ${rowColumns}
+        FROM (SELECT * FROM outfits s WHERE ${condition} AND ${isVisible}) o ${joinedRow}`;
+
+const outfitsById = outfitsWhere('s.id = ANY (:ids::int[])');
 /** Not ANY for one id: PostgreSQL would replan each time, which takes seven times as long as the rest. */
+const outfitById = outfitsWhere('s.id = :id::int');
+
 export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
   return {
     outfits: createLoader(async (ids) => {
-      const { text, values } = named(
-        `
-        SELECT ${rowColumns}
-        FROM (SELECT * FROM outfits s WHERE s.id ${ids.length === 1 ? '= :id::int' : '= ANY (:ids::int[])'} AND ${isVisible}) o ${joinedRow}`,
-        { ids, id: ids[0], ...sightOf(visibility) },
-      );
+      const { text, values } = named(ids.length === 1 ? outfitById : outfitsById, {
+        ...{ ids, id: ids[0], ...sightOf(visibility) },
+      });
       const dependencies = (rows: readonly FlatRow[]) => dependenciesOfRecords(ids, rows);
       return (await read<FlatRow>(text, values, { dependencies })).map(rowOf);
     }),
