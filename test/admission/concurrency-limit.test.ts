@@ -1,7 +1,10 @@
 // A burst waits its turn, an overload is refused: by numbers, whatever the time of a busy machine.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { ConcurrencyLimit } from '../../src/admission/concurrency-limit.ts';
+import { openForTest } from '../support/gateway.ts';
+import { extend } from '../support/graphql/schema-extension.ts';
+import { postGraphql } from '../support/http/graphql.ts';
 import { stopClocks } from '../support/this-process.ts';
 
 /** Work that ends when it is told, by as many senders. */
@@ -52,4 +55,33 @@ test('a burst after hours without work is taken, and one behind work that hangs 
     await nextTurn();
   }
   await Promise.all(burst);
+});
+
+test('of documents with thousands of fields, two of a sender are executed at a time', async () => {
+  const executed = new Set<string | undefined>();
+  let release = () => {};
+  const gate = new Promise<null>((settle) => {
+    release = () => settle(null);
+  });
+  onTestFinished(release);
+  const schema = extend('extend type Query { slow: String }', {
+    'Query.slow': (_query, _args, _context, { operation }) => {
+      executed.add(operation.name?.value);
+      return gate;
+    },
+  });
+  const { app } = await openForTest('PostgreSQL', [], { TRUST_PROXY: '127.0.0.1' }, { schema });
+  const list = 'outfits(pageSize: 100) { results { id title description imageKey created } }';
+  const send = (name: string, address: string) => {
+    const query = `query ${name} { slow a: ${list} b: ${list} c: ${list} d: ${list} e: ${list} }`;
+    return postGraphql(app, { query }, { 'x-forwarded-for': address });
+  };
+  const answers = ['A', 'B', 'C'].map((name) => send(name, '10.0.0.1'));
+  answers.push(send('D', '10.0.0.2'));
+  await expect.poll(() => executed.has('D')).toBe(true);
+  expect(executed.size).toBe(3);
+  release();
+  expect((await Promise.all(answers)).map(({ statusCode }) => statusCode)).toEqual(
+    Array(4).fill(200),
+  );
 });

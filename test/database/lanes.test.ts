@@ -146,7 +146,7 @@ test('an expensive list holds up nothing but others of its kind, and takes a qua
     if (answer.json().errors[0].extensions.code === 'TIMEOUT') stopped += 1;
   });
   const viewer = await signIn(1);
-  await expect.poll(() => gateway.lane()?.running).toBe(1);
+  await expect.poll(gateway.lane).toMatchObject({ running: 1, waiting: 1 });
   for (const query of [
     '{ outfits(page: 2) { count } }',
     '{ outfit(databaseId: 1) { title } }',
@@ -178,6 +178,9 @@ test('an expensive list is refused when its lane is full, and the sender with th
   const others = ['10.0.0.2', '10.0.0.3'].map(send);
   await expect.poll(() => refused.length).toBe(40 - 1 - 32 + 2);
   expect(new Set(refused)).toEqual(new Set(['10.0.0.1']));
+  const { text } = await new Metrics(gateway.database).print();
+  const counts = [...text.matchAll(/statements_refused_total\{.+\} (\d+)/g)];
+  expect(counts.reduce((sum, [, count]) => sum + Number(count), 0)).toBe(refused.length);
   await gateway.release();
   await Promise.allSettled([...flood, ...others]);
 });
@@ -189,7 +192,9 @@ test('an expensive list is read for one sender at a time, and for senders in tur
   await expect.poll(() => gateway.lane()?.waiting).toBe(4);
   asked.push(ask(gateway, slow, from('10.0.0.2')));
   await expect.poll(() => gateway.lane()?.running).toBe(2);
-  expect(gateway.lane()?.waiting).toBe(4);
+  const { text } = await new Metrics(gateway.database).print();
+  expect(text).toContain('statements_running{lane="expensive"} 2\n');
+  expect(text).toContain('statements_waiting{lane="expensive"} 4\n');
   await gateway.release();
   await Promise.allSettled(asked);
 });

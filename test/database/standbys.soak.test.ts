@@ -175,6 +175,11 @@ test('the standby answers at the start of a segment of the log, where a primary 
     return rowCount === 1 && opened.reads() > before;
   };
   await expect.poll(readAtStart).toBe(true);
+  const [used] = opened.replicas.standbys;
+  const { server = '', timeline = 0, replayed: bytes = 0n } = used?.state ?? {};
+  expect(used?.hasReplayed({ server, timeline, bytes })).toBe(true);
+  // The log of another promotion has other commits at this place.
+  expect(used?.hasReplayed({ server, timeline: timeline + 1, bytes })).toBe(false);
 });
 
 test('a list that was too expensive for the standby is not read once more from the primary', async () => {

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { Answer } from '../../src/http/client.ts';
 import { encodeJson } from '../../src/http/representation.ts';
 import { compareAnswers } from '../../src/legacy/compare/compare.ts';
-import type { Kind } from '../../src/legacy/compare/difference.ts';
+import { acceptedOf, type Kind } from '../../src/legacy/compare/difference.ts';
 import { type LegacyRecord, makeRecord } from '../support/legacy/legacy-service.ts';
 
 const bases = { theirs: 'https://old.test', ours: 'http://localhost:4000' };
@@ -479,4 +479,8 @@ test.each<[envelope: string, theirs: unknown, ours: unknown, kinds: string[]]>([
     bases,
   );
   expect(found.map(({ kind, where }) => `${kind} ${where}`)).toEqual(kinds);
+});
+
+test('LEGACY_ACCEPT with a kind that does not exist is refused', () => {
+  expect(() => acceptedOf(['fraction', 'fractions'])).toThrow('LEGACY_ACCEPT names "fractions"');
 });

@@ -592,6 +592,10 @@ describeOnce('a live listing', () => {
 
   test('that refuses a page ends the import in a sentence, and the next run goes on there', async () => {
     const listing = await serveListing(newest(45));
+    listing.intercept = () => [404, {}, { detail: 'Not found.' }];
+    const nothing = await runImport([listing.url]);
+    expect(nothing.code).toBe(2);
+    expect(nothing.stderr).toContain('answered 404: {"detail":"Not found."}.');
     listing.intercept = ({ page }) => page === 4 && [403, {}, { detail: 'No.' }];
     const refused = await runImport([listing.url]);
     expect(refused.code).toBe(2);
