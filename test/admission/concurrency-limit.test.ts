@@ -81,7 +81,5 @@ test('of documents with thousands of fields, two of a sender are executed at a t
   await expect.poll(() => executed.has('D')).toBe(true);
   expect(executed.size).toBe(3);
   release();
-  expect((await Promise.all(answers)).map(({ statusCode }) => statusCode)).toEqual(
-    Array(4).fill(200),
-  );
+  for (const { statusCode } of await Promise.all(answers)) expect(statusCode).toBe(200);
 });
