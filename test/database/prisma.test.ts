@@ -211,7 +211,7 @@ test('a plan that is stale fails one transaction of each connection, which is cl
 
 test('an answer that was read through Prisma is invalidated by what it read, and by nothing else', async () => {
   const schema = extend(
-    'extend type Query { byKey: String, ownerByKey: String, byName: Int, raw: Int }',
+    'extend type Query { byKey: String, ownerByKey: String, ofOwner: String, byName: Int, raw: Int }',
     {
       'Query.byKey': async (_root, _args, { prisma }) =>
         (await prisma.user.findUnique({ where: { id: first.userId } }))?.username,
@@ -219,6 +219,8 @@ test('an answer that was read through Prisma is invalidated by what it read, and
         const found = { where: { id: first.id }, include: { user: true } };
         return (await prisma.outfit.findUnique(found))?.user.username;
       },
+      'Query.ofOwner': async (_root, _args, { prisma }) =>
+        (await prisma.outfit.findUnique({ where: { id: first.id } }).user())?.username,
       'Query.byName': async (_root, _args, { prisma }) =>
         prisma.user.count({ where: { username: { contains: 'x' } } }),
       'Query.raw': async (_root, _args, { prisma }) =>
@@ -226,7 +228,7 @@ test('an answer that was read through Prisma is invalidated by what it read, and
     },
   );
   const gateway = await openForTest('embedded', rows, {}, { schema });
-  const fields = ['byKey', 'ownerByKey', 'byName', 'raw'];
+  const fields = ['byKey', 'ownerByKey', 'ofOwner', 'byName', 'raw'];
   const readAgain = async () => {
     const read: string[] = [];
     for (const field of fields) {
@@ -239,8 +241,11 @@ test('an answer that was read through Prisma is invalidated by what it read, and
   expect(await readAgain()).toEqual([]);
   for (const [statement, invalidated] of [
     [`UPDATE users SET last_name = 'New' WHERE id = ${first.userId}`, fields],
-    [`UPDATE users SET last_name = 'New' WHERE id = ${stranger.userId}`, ['byName', 'raw']],
-    [`UPDATE outfits SET title = 'New' WHERE id = ${first.id}`, ['ownerByKey', 'raw']],
+    [
+      `UPDATE users SET last_name = 'New' WHERE id = ${stranger.userId}`,
+      ['ofOwner', 'byName', 'raw'],
+    ],
+    [`UPDATE outfits SET title = 'New' WHERE id = ${first.id}`, ['ownerByKey', 'ofOwner', 'raw']],
   ] as const) {
     await gateway.database.pool.query(statement);
     expect(await readAgain()).toEqual(invalidated);
@@ -287,6 +292,12 @@ test.each<[string, object | undefined, unknown, dependencies: string]>([
     by({ id: 5 }, { include: { user: true } }),
     { ...outfit, user: { id: 7 } },
     'outfits 5, users 7',
+  ],
+  [
+    'Outfit.findUnique',
+    by({ id: 5 }, { include: { user: { where: { id: 8 } } } }),
+    { ...outfit, user: null },
+    'outfits 5, users',
   ],
   ['Outfit.findUnique', by({ id: 5 }, { select: ofName }), { user: {} }, 'outfits 5, users'],
   [

@@ -48,9 +48,8 @@ export function createPrisma(pool: pg.Pool) {
           const result: unknown = await query(args);
           return inTurn(result, Array.isArray(result) ? result.length + 1 : 1);
         });
-        const tracker = currentTask()?.reads?.tracker;
-        if (!tracker) return reading;
-        return tracker.track(reading, (result) => dependenciesOf(model, operation, args, result));
+        const dependencies = (result: unknown) => dependenciesOf(model, operation, args, result);
+        return currentTask()?.reads?.tracker?.track(reading, dependencies) ?? reading;
       },
     },
   });

@@ -53,8 +53,10 @@ export function dependenciesOf(
   const model = name === undefined ? undefined : models.get(name);
   if (!model || !/^(?:find|count|aggregate|groupBy)/.test(operation)) return undefined;
   const found: Found = { rows: {}, tables: new Set() };
-  add(found, model, keysIn(model, propertiesOf(args)['where']));
-  addRelated(found, model, args, [result].flat());
+  const { where, select } = propertiesOf(args);
+  add(found, model, keysIn(model, where));
+  // Of its fluent API, Prisma gives the innermost row, and its arguments select what leads there.
+  addRelated(found, model, args, select ? undefined : [result].flat());
   return found;
 }
 
@@ -73,7 +75,9 @@ function add({ rows, tables }: Found, { table }: Model, keys?: readonly RowKey[]
 function addRelated(found: Found, model: Model, part: unknown, rows?: readonly unknown[]): void {
   for (const [name, inner] of Object.entries(propertiesOf(part))) {
     const other = model.relations.get(name);
-    const related = other && rows?.flatMap((row) => propertiesOf(row)[name] ?? []);
+    // A row that a condition leaves out is not shown.
+    const complete = propertiesOf(inner)['where'] ? undefined : rows;
+    const related = other && complete?.flatMap((row) => propertiesOf(row)[name] ?? []);
     if (other) {
       const keys = related?.map((row) => keyOf(other, propertiesOf(row)));
       const isKnown = model.byKey.has(name) && keys?.every((key) => key !== undefined);
