@@ -19,12 +19,14 @@ const pollInterval = 250;
 /** Milliseconds before a failed reading is retried. */
 const retryDelay = 1000;
 /** Bytes of memory that a stream keeps. */
-const bytesPerCharacter = { text: 2, variables: 4 };
+const bytesPerCharacter = 4;
 const bytesPerStream = 2_048;
 /** Concurrent readings per lane: both lanes together use fewer connections than the pool has. */
 const laneLimits = { slots: 4, perSender: 2 };
 
 interface LiveExecution extends Omit<Execution<EncodedAnswer>, 'operation'> {
+  /** Characters of its text and its variables. */
+  readonly length: number;
   readonly operation: () => Operation;
 }
 
@@ -196,9 +198,7 @@ export class LiveAnswers {
     bytes = 0,
   ): Promise<LiveStream> {
     const execution = toExecution(this.engine, operation, pickDeclared(operation, sent));
-    const ofText = bytesPerCharacter.text * (operation.text?.length ?? 0);
-    const ofVariables = bytesPerCharacter.variables * writeCanonical(execution.variables).length;
-    const kept = bytes + bytesPerStream + ofText + ofVariables;
+    const kept = bytes + bytesPerStream + bytesPerCharacter * execution.length;
     const stream = this.streams.add({ transport, sender, viewer, bytes: kept });
     const leave = () => stream.destroy();
     signal.addEventListener('abort', leave, { once: true });
@@ -300,7 +300,7 @@ function toExecution(
   const all = JSON.stringify([name ?? null, text]) + writeCanonical(variables);
   const key = `live ${hash('sha256', all, 'base64')}`;
   const operation = () => engine.find(text, name) as Operation;
-  return { ...encodingOf(eventType, key), variables, operation };
+  return { ...encodingOf(eventType, key), variables, operation, length: all.length };
 }
 
 function pickDeclared({ node }: Operation, sent: Record<string, unknown>): Record<string, unknown> {
@@ -311,7 +311,7 @@ function pickDeclared({ node }: Operation, sent: Record<string, unknown>): Recor
 }
 
 /** Canonical text: equal for equal variables, in any order. JSON would write Infinity, parsed from 1e400, as null. */
-export function writeCanonical(value: unknown): string {
+function writeCanonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(writeCanonical).join()}]`;
   if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value);
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

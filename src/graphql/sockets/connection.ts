@@ -19,14 +19,17 @@ const pace = { frame: 20, bytes: 16_384, burst: 4_000 };
 const maxWaiting = 64;
 const maxIdLength = 128;
 /** @see https://www.iana.org/assignments/websocket/websocket.xml#close-code-number */
-const closeCodes = { goingAway: 1001, serviceRestart: 1012, tryAgainLater: 1013 };
+export const closeCodes = { goingAway: 1001, serviceRestart: 1012, tryAgainLater: 1013 };
+
+/** Those to a live query, or the single one to another operation. */
+export type Answers = LiveStream | EncodedAnswer;
 
 /** What a connection asks of the gateway. */
 export interface Endpoint {
   /** @param parameters of `connection_init` @throws HttpError */
   connect(parameters: IncomingHttpHeaders): Promise<void>;
-  /** The answers to a live query, or the single one to another operation. @throws HttpError 401 */
-  answer(params: GraphQLParams, signal: AbortSignal): Promise<LiveStream | EncodedAnswer>;
+  /** @param text names everything that the answer depends on @throws HttpError 401 */
+  answer(params: GraphQLParams, text: string, signal: AbortSignal): Promise<Answers>;
   fail(error: unknown): void;
 }
 
@@ -61,8 +64,8 @@ type SocketContext = Context<Record<string, unknown>, SocketConnection>;
 interface SocketOperation {
   /** Its client waits for it no more. */
   readonly leave: AbortController;
-  /** Bytes of its message, until it was executed. */
-  bytes: number;
+  /** Its message, until it was executed. */
+  text: string;
   ended: Promise<void>;
 }
 
@@ -119,11 +122,6 @@ export class SocketConnection {
 
   close(code = 1000, reason = CloseCode[code]): void {
     this.socket.close(code, reason);
-  }
-
-  /** Ends for another client. */
-  makeRoom(): void {
-    this.close(closeCodes.tryAgainLater);
   }
 
   onBytes(length: number): void {
@@ -218,11 +216,12 @@ export class SocketConnection {
   };
 
   #receive(data: Buffer): void {
-    const message = readMessage(data);
+    const text = String(data);
+    const message = readMessage(text);
     const { type, id } = message ?? {};
     const named = typeof id === 'string' ? id : '';
     if (!message || !fromClients.includes(type)) this.close(CloseCode.BadRequest);
-    else if (type === MessageType.Subscribe && named) this.#begin(named, message, data.length);
+    else if (type === MessageType.Subscribe && named) this.#begin(named, message, text);
     else {
       if (type === MessageType.Complete) this.#operations.get(named)?.leave.abort();
       // As it is: a text would be parsed again.
@@ -230,7 +229,7 @@ export class SocketConnection {
     }
   }
 
-  #begin(id: string, message: object, bytes: number): void {
+  #begin(id: string, message: object, text: string): void {
     const previous = this.#operations.get(id);
     const isInUse = previous && !previous.leave.signal.aborted;
     if (isInUse) this.close(CloseCode.SubscriberAlreadyExists);
@@ -238,9 +237,9 @@ export class SocketConnection {
     if (isInUse || id.length > maxIdLength || this.#isDraining) return;
     // One that was left may still be ending: graphql-ws would take its answers for those of this one.
     const { ended } = previous ?? { ended: Promise.resolve() };
-    const operation: SocketOperation = { leave: new AbortController(), bytes, ended };
+    const operation: SocketOperation = { leave: new AbortController(), text, ended };
     this.#operations.set(id, operation);
-    this.#count(bytes);
+    this.#count(text.length);
     operation.ended = ended
       .then(() => (operation.leave.signal.aborted ? undefined : this.#handle(message as never)))
       .catch(this.#fail)
@@ -252,8 +251,8 @@ export class SocketConnection {
   }
 
   #release(operation: SocketOperation): void {
-    this.#count(-operation.bytes);
-    operation.bytes = 0;
+    this.#count(-operation.text.length);
+    operation.text = '';
   }
 
   async connect(context: SocketContext): Promise<boolean> {
@@ -285,7 +284,7 @@ export class SocketConnection {
   ): AsyncGenerator<EncodedAnswer> {
     const operation = this.#operations.get(id) as SocketOperation;
     const { signal } = operation.leave;
-    const answers = await this.#execute(operation, payload);
+    const answers = await this.#execute(operation, id, payload);
     if (!answers) return;
     const isLive = answers instanceof LiveStream;
     for await (const answer of isLive ? answers : [answers]) {
@@ -301,12 +300,14 @@ export class SocketConnection {
   }
 
   /** Not within the generator, which would keep what was sent as long as its answers. */
-  async #execute(operation: SocketOperation, payload: object) {
+  async #execute(operation: SocketOperation, id: string, payload: object) {
     const params: GraphQLParams = { ...payload };
     // graphql-ws keeps the message as long as the operation.
     for (const name of Object.keys(payload)) Reflect.deleteProperty(payload, name);
     try {
-      return await this.endpoint.answer(params, operation.leave.signal);
+      // The raw text, as over HTTP, without what no other operation has.
+      const text = operation.text.replace(JSON.stringify(id), '');
+      return await this.endpoint.answer(params, text, operation.leave.signal);
     } catch (error) {
       return this.#refuse(error as HttpError);
     } finally {
@@ -316,9 +317,9 @@ export class SocketConnection {
 }
 
 /** Undefined for what is no object of JSON. */
-function readMessage(data: Buffer): Record<string, unknown> | undefined {
+function readMessage(text: string): Record<string, unknown> | undefined {
   try {
-    const message = readJson(String(data), 'The message');
+    const message = readJson(text, 'The message');
     if (!isObject(message)) return undefined;
     const { type, payload } = message;
     // Clients of stored documents have no text.

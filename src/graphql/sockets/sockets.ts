@@ -19,10 +19,10 @@ import { routeHandshakes } from '../../http/server/server.ts';
 import type { Answered, ObserveAnswer } from '../../observability/log.ts';
 import type { Engine } from '../engine.ts';
 import { originNotAllowed, toHttpError, tooManySockets, transportNotAvailable } from '../errors.ts';
-import { type LiveAnswers, writeCanonical } from '../live/live.ts';
+import type { LiveAnswers } from '../live/live.ts';
 import { LiveStream } from '../live/live-stream.ts';
 import { type EncodedAnswer, encodingOf, eventType, Run, refusalOf } from '../run.ts';
-import { type Endpoint, SocketConnection } from './connection.ts';
+import { type Answers, closeCodes, type Endpoint, SocketConnection } from './connection.ts';
 
 const tickInterval = 5_000;
 
@@ -94,7 +94,8 @@ export class Sockets {
     const { sender } = new RequestCaller(request);
     let connection: SocketConnection | undefined;
     const kept = bytesOfHead(raw);
-    const place = this.#places.take(sender, kept, () => connection?.makeRoom());
+    const makeRoom = () => connection?.close(closeCodes.tryAgainLater);
+    const place = this.#places.take(sender, kept, makeRoom);
     if (!place) throw tooManySockets();
     upgrade.socket.once('close', () => place.release());
     const handshake = { headers: headersFor(request, isTrusted), host, ip, log, protocol };
@@ -131,7 +132,7 @@ export class Sockets {
         if (Object.keys(parameters).length === 0) return;
         await this.#admit(requestFor(never), place);
       },
-      answer: (params, signal) => this.#answer(requestFor(signal), params, place),
+      answer: (params, text, signal) => this.#answer(requestFor(signal), params, text, place),
       fail: (error) => handshake.log.error({ err: error }, 'unexpected error'),
     };
   }
@@ -152,8 +153,9 @@ export class Sockets {
   async #answer(
     request: SocketRequest,
     params: GraphQLParams,
+    text: string,
     place: Place,
-  ): Promise<LiveStream | EncodedAnswer> {
+  ): Promise<Answers> {
     const begun = performance.now();
     try {
       await this.#admit(request, place);
@@ -165,8 +167,7 @@ export class Sockets {
     }
     const { engine, live } = this.options;
     const caller = new RequestCaller(request);
-    // Not as JSON, in which 1e400 would be null.
-    const run = new Run(encodingOf(eventType, `ws ${writeCanonical(params)}`), caller);
+    const run = new Run(encodingOf(eventType, `ws ${text}`), caller);
     run.openLive = (operation, variables) => live.open(operation, variables, caller, 'ws');
     let status = 200;
     try {
