@@ -6,6 +6,7 @@ import type { Viewer } from '../admission/viewer.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { currentTask } from '../database/task.ts';
 import { HttpError } from '../errors.ts';
+import { hasLeft } from './errors.ts';
 import type { Operation } from './operations.ts';
 import { isShared } from './plugins/answer-cache.ts';
 import { countSelections } from './plugins/compiled-queries.ts';
@@ -117,8 +118,7 @@ export class Engine {
         report(run.errors?.map(({ extensions }) => extensions['code']));
         return reading;
       } catch (error) {
-        // Without a code: the client has left.
-        report([httpErrorFor(error)?.code ?? []].flat());
+        report(hasLeft(caller.signal) ? [] : [httpErrorFor(error)?.code ?? []].flat());
         throw error;
       }
     };

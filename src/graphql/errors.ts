@@ -138,6 +138,10 @@ export const methodNotAllowed = (method: string, allow: string) =>
 export const internalError = () =>
   new HttpError(500, 'INTERNAL_SERVER_ERROR', 'Internal server error.');
 
+/** Whether a client has left, so that no error reaches it. */
+export const hasLeft = ({ aborted, reason }: AbortSignal) =>
+  aborted && !(reason instanceof HttpError);
+
 /** What a client is told of an error, whose cause is logged. */
 export function toHttpError(app: FastifyInstance, log: FastifyBaseLogger, error: unknown) {
   const expected = httpErrorFor(error);

@@ -6,7 +6,7 @@ import type { GraphQLParams } from 'graphql-yoga';
 import { type Admit, bytesOfHead, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import { HttpError } from '../errors.ts';
+import type { HttpError } from '../errors.ts';
 import { rawQuery, requireHost, unsupportedEncodingOf } from '../http/headers.ts';
 import {
   decodeBody,
@@ -21,6 +21,7 @@ import {
 import { asksForWebSocket } from '../http/server/server.ts';
 import {
   badRequest,
+  hasLeft,
   methodNotAllowed,
   notAcceptable,
   toHttpError,
@@ -154,8 +155,7 @@ function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  const { aborted, reason } = request.signal;
-  if (aborted && !(reason instanceof HttpError)) {
+  if (hasLeft(request.signal)) {
     // Nobody is answered, so nothing is counted or logged.
     reply.hijack().raw.destroy();
     return reply;

@@ -66,6 +66,8 @@ export interface Found {
   readonly state?: DatabaseState | undefined;
 }
 
+const parts = ['data', 'errors', 'extensions'] as const;
+
 export class Run {
   /** Opens the answers of a live query; undefined: whoever sends it takes one answer. */
   openLive: OpenLive | undefined;
@@ -81,7 +83,6 @@ export class Run {
   found: Found = {};
   /** Undefined: it was not executed. */
   executed: Executed<Answer> | undefined;
-  isShared = false;
   errors: ExecutionResult['errors'];
   result: ExecutionResult | undefined;
 
@@ -105,15 +106,15 @@ export class Run {
 
   /** Whether another plugin has changed the result: then it is not kept, so that each passes through that plugin. */
   get isChanged(): boolean {
-    return this.result !== this.executed?.result && !this.result?.errors;
+    const { executed, result } = this;
+    return executed !== undefined && parts.some((part) => executed.result[part] !== result?.[part]);
   }
 
   get reading(): Reading<Answer> {
     const { executed, encoding, result = {} } = this;
-    if (executed?.result === result) return executed;
-    const isShared = this.isShared && result.errors !== undefined;
+    if (executed && !this.isChanged) return executed;
     return {
-      answer: encoding.toAnswer(result, isShared),
+      answer: encoding.toAnswer(result, false),
       dependencies: executed?.dependencies,
       isExpensive: executed?.isExpensive ?? false,
       operationName: this.operation?.name,

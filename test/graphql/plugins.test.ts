@@ -1,7 +1,7 @@
 // The one Yoga takes plugins of its ecosystem, one line each, for every user of its pipeline.
 import { useDisableIntrospection } from '@envelop/disable-introspection';
 import { GraphQLError } from 'graphql';
-import { useExtendContext, usePayloadFormatter } from 'graphql-yoga';
+import { useExtendContext } from 'graphql-yoga';
 import { describe, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import type { EngineOptions } from '../../src/graphql/engine.ts';
@@ -48,28 +48,50 @@ describe('plugins that change the context, and refuse', () => {
 });
 
 describe('a plugin that changes results', () => {
-  let formatted = 0;
-  const plugins: Plugins = [
-    usePayloadFormatter((result) => ({ ...result, extensions: { number: ++formatted } })),
-  ];
-  const gateway = useGateway('PostgreSQL', rows, environment, { plugins });
+  type Result = { extensions?: object };
+  type Change = (result: Result, set: (changed: object) => void, number: number) => void;
+  let changed = 0;
+  let change: Change = () => {};
+  const copy: Change = (result, set, number) => set({ ...result, extensions: { number } });
+  const inPlace: Change = (result, _set, number) => {
+    result.extensions = { number };
+  };
+  const refuse: Change = (_result, set, number) => {
+    set({ data: null, errors: [new GraphQLError('No.', { extensions: { number } })] });
+  };
+  const onExecuteDone = ({ result, setResult }: { result: Result; setResult: () => void }) =>
+    change(result, setResult, ++changed);
+  const gateway = useGateway('PostgreSQL', rows, environment, {
+    plugins: [{ onExecute: () => ({ onExecuteDone }) }],
+  });
 
-  test('sees each of them, since no answer that it has changed is kept', async () => {
-    const before = formatted;
+  const page = '{ outfits { count } }';
+  // More fields than are encoded in one piece.
+  const large = `{ outfits(pageSize: 45) { results { ${Array.from({ length: 30 }, (_, index) => `f${index}: title`).join(' ')} } } }`;
+  test.for([
+    ['in a copy', copy, page],
+    ['in place', inPlace, page],
+    ['to errors', refuse, page],
+    ['in a copy, of a large answer,', copy, large],
+  ] as const)('that changes them %s sees each of them: none is kept', async ([, by, query]) => {
+    change = by;
+    const before = changed;
     for (const number of [1, 2, 3]) {
-      const response = await postGraphql(gateway.app, { query: '{ outfits { count } }' });
-      const extensions = { number: before + number };
-      expect(response.json()).toEqual({ data: { outfits: { count: 45 } }, extensions });
+      const response = await postGraphql(gateway.app, { query });
+      const { data, errors, extensions = errors[0].extensions } = response.json();
+      expect(extensions).toEqual({ number: before + number });
+      expect(Boolean(data?.outfits)).toBe(by !== refuse);
       expect(response.headers['cache-control'] ?? '').not.toContain('public');
     }
   });
 
   test('sees those of REST, whose pages stay what they are', async () => {
-    const before = formatted;
+    change = copy;
+    const before = changed;
     for (let round = 0; round < 3; round++) {
       expect((await gateway.get('/api/outfits/')).json().count).toBe(45);
     }
-    expect(formatted).toBe(before + 3);
+    expect(changed).toBe(before + 3);
   });
 });
 

@@ -378,7 +378,7 @@ test('a client of another address gets the newest place of the one that holds th
     );
 });
 
-test('what a client has left is neither counted as a 503 nor logged', async () => {
+test('what a client has left is neither counted as a 503 or an error nor logged', async () => {
   const { app, log, metrics } = await buildObserved(gateway);
   const base = await baseOfApp(app);
   const slow = (at: number) =>
@@ -402,7 +402,7 @@ test('what a client has left is neither counted as a 503 nor logged', async () =
   subscribe('1', '{ __typename }');
   await take();
   await app.close();
-  expect(await metrics()).not.toMatch(/requests_total\{[^}]*status="5/);
+  expect(await metrics()).not.toMatch(/requests_total\{[^}]*status="5|graphql_errors_total\{/);
   expect(log.text()).not.toMatch(/refused|error/);
 });
 

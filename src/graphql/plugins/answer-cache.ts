@@ -66,17 +66,16 @@ class Reader {
     const { options, operation, run } = this;
     const { caller, cost, encoding, found } = run;
     if (operation.type === 'mutation') options.guardWrite(caller.viewer);
-    run.isShared = isShared(operation, caller.viewer, options.contexts);
-    if (run.isShared) {
+    if (isShared(operation, caller.viewer, options.contexts)) {
       const read = (state: DatabaseState | undefined) => this.#readShared(state);
       const { allowsStale } = caller;
       run.executed = await options.cache.read(
         ...([encoding.key, read, caller, found, allowsStale, cost?.fields] as const),
       );
-      run.isShared = run.executed !== undefined;
     }
     run.executed ??= await this.#answerPersonal();
-    return run.executed.result;
+    // A copy: some plugins change it in place.
+    return { ...run.executed.result };
   }
 
   #answerPersonal(): Promise<Executed<Answer>> {

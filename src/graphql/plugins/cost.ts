@@ -175,9 +175,7 @@ function countCost(
   return { ...cost, conditions, isFixed };
 }
 
-interface WithSelections {
-  readonly selectionSet?: SelectionSetNode | undefined;
-}
+type WithSelections = Pick<FieldNode, 'selectionSet'>;
 
 /** Counts what execution would execute, by the function with which graphql-js collects fields. */
 class Counter {

@@ -1,7 +1,7 @@
 // Masks unexpected errors, and logs them whole. A failure of the whole request, such as a database that is down, is thrown.
 import type { FastifyBaseLogger } from 'fastify';
 import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql';
-import { maskError as maskUnexpected } from 'graphql-yoga';
+import { type GraphQLHTTPExtensions, maskError as maskUnexpected } from 'graphql-yoga';
 import { httpErrorFor } from '../../database/errors.ts';
 import { HttpError } from '../../errors.ts';
 import { invalidArgument } from '../errors.ts';
@@ -44,9 +44,8 @@ export function maskError(error: unknown, log?: FastifyBaseLogger): GraphQLError
     const isOfGraphql = originalError instanceof GraphQLError && extensions['code'] === undefined;
     if (isOfGraphql && message.startsWith('Argument "')) return invalidArgument(error);
   }
-  // Explicit: NODE_ENV=development would publish stack traces.
-  const isDev = false;
-  const masked = maskUnexpected(error, 'Internal server error.', isDev) as GraphQLError;
+  // Explicitly not for developers: NODE_ENV=development would publish stack traces.
+  const masked = maskUnexpected(error, 'Internal server error.', false) as GraphQLError;
   if (masked !== error) log?.error({ err: error }, 'unexpected error');
   return masked;
 }
@@ -62,17 +61,12 @@ function publishHttpError(httpError: HttpError, error: unknown): GraphQLError {
   return new GraphQLError(message, { originalError: httpError, extensions: { code, http } });
 }
 
-interface HttpExtension {
-  readonly status?: number;
-  readonly headers?: Record<string, string>;
-}
-
 /** The error of the whole request, which Yoga has caught. */
 export function failureOf({ data, errors }: ExecutionResult): HttpError | undefined {
   const error = data === undefined ? errors?.[0] : undefined;
   if (error?.originalError instanceof HttpError) return error.originalError;
   // Of Yoga, about the request.
   if (error?.extensions['code'] !== 'BAD_REQUEST') return undefined;
-  const { status = 400, headers } = error.extensions['http'] as HttpExtension;
+  const { status = 400, headers } = error.extensions.http as GraphQLHTTPExtensions;
   return new HttpError(status, 'BAD_REQUEST', error.message, headers);
 }

@@ -41,7 +41,7 @@ export function useTurns(operations: Operations): OperationPlugin {
   };
 }
 
-/** Gives the result its text, which `processRegularResult` of Yoga takes. */
+/** Gives the result its text, which `processRegularResult` of Yoga takes. A changed copy does not get it. */
 async function encode(result: ExecutionResult): Promise<ExecutionResult> {
   const pieces: string[] = [];
   for (const piece of piecesOf(result.data)) {
@@ -49,7 +49,7 @@ async function encode(result: ExecutionResult): Promise<ExecutionResult> {
     if (piece.length > 1) await takeTurn(pieceSize / valuesPerField);
   }
   const text = `{"data":${pieces.join('')}}`;
-  return Object.assign(result, { stringify: () => text });
+  return Object.defineProperty(result, 'stringify', { value: () => text });
 }
 
 function* piecesOf(value: unknown): Generator<string> {
