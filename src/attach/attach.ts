@@ -85,9 +85,6 @@ END $do$;`;
   return [...triggers, grant].join('\n');
 }
 
-const runScript = (pool: pg.Pool, script: string, what: string) =>
-  briefly(pool, what, (client) => client.query(script));
-
 /** Works in one transaction; while a lock is not free, tries again. @throws OperatorError */
 async function briefly<Result>(
   pool: pg.Pool,
@@ -133,9 +130,9 @@ export async function attach(
   const watched = (one: Mapping) => JSON.stringify(watchedTables(one));
   // With the same tables, they are followed meanwhile.
   if (stored && watched(stored) !== watched(mapping)) await dropNotes(pool);
-  await runScript(pool, here, 'A table of this gateway');
+  await briefly(pool, 'A table of this gateway', (client) => client.query(here));
   for (const [nth, script] of there.entries()) {
-    await runScript(pool, script, watchedTables(mapping)[nth]?.name ?? '');
+    await briefly(pool, watchedTables(mapping)[nth]?.name ?? '', (client) => client.query(script));
   }
   await copy(pool, mapping, statements, options);
   await pool.query(`ANALYZE ${guardedTables}, outfit_like_counts, outfit_texts`);
@@ -305,12 +302,12 @@ async function mendRows(
 export async function detach(pool: pg.Pool): Promise<boolean> {
   if ((await attachedMapping(pool)) === undefined) return false;
   await dropNotes(pool);
-  await carryNoted(pool);
+  await carryNoted(pool, null);
   // Ids of the old service are here.
   await inTransaction(pool, moveSequences);
   const dropTables = 'DROP TABLE attachment, attached_changes, attached_problems, attached_likes;';
   const dropAll = onFunctions('DROP FUNCTION %s CASCADE', dropTables);
-  await runScript(pool, dropAll, 'A table of this gateway');
+  await briefly(pool, 'A table of this gateway', (client) => client.query(dropAll));
   return true;
 }
 
@@ -320,6 +317,7 @@ async function dropNotes(pool: pg.Pool): Promise<void> {
     `SELECT DISTINCT oid::regprocedure::text AS name FROM pg_proc
      WHERE pronamespace = quote_ident(current_schema())::regnamespace AND proname LIKE 'attached_note_%'`,
   );
-  for (const { name } of rows)
-    await runScript(pool, `DROP FUNCTION ${name} CASCADE`, 'An old table');
+  for (const { name } of rows) {
+    await briefly(pool, 'An old table', (client) => client.query(`DROP FUNCTION ${name} CASCADE`));
+  }
 }

@@ -55,11 +55,12 @@ export async function saveKeys(
   }
 }
 
-const retriedAtOnce = 1_000;
+/** Rows or transactions in a look: a gateway that starts waits for the first one. */
+const mostAtOnce = 1_000;
 const retriedKeys = `
   SELECT kind, id::text, user_id::text AS "userId" FROM attached_problems
   WHERE id <> 0 AND NOT current_setting('transaction_read_only')::boolean AND ($1::text IS NULL OR (kind, id, user_id) < ($1, $2, $3))
-  ORDER BY kind DESC, id DESC, user_id DESC LIMIT ${retriedAtOnce}`;
+  ORDER BY kind DESC, id DESC, user_id DESC LIMIT ${mostAtOnce}`;
 
 /**
  * Tries some of what could not be carried over again, users first: of two transactions at the same time, neither may have seen
@@ -78,16 +79,17 @@ export async function retryProblems(
     return given;
   };
   if (rows.length > 0) await saveKeys(pool, rows, lock);
-  return rows.length < retriedAtOnce ? undefined : rows.at(-1);
+  return rows.length < mostAtOnce ? undefined : rows.at(-1);
 }
 
 /**
  * Carries over what transactions of other isolation levels have noted. Each alone, whose locks are in the order of ids: the old
- * service would deadlock with several.
+ * service would deadlock with several. @param most of them; null: all
  */
-export async function carryNoted(pool: pg.Pool): Promise<void> {
+export async function carryNoted(pool: pg.Pool, most: number | null): Promise<void> {
   const { rows } = await pool.query<{ xid: string }>(
-    `SELECT DISTINCT xid::text FROM attached_changes WHERE NOT current_setting('transaction_read_only')::boolean`,
+    `SELECT xid::text FROM attached_changes WHERE NOT current_setting('transaction_read_only')::boolean GROUP BY xid ORDER BY attached_changes.xid LIMIT $1`,
+    [most],
   );
   for (const { xid } of rows) {
     await retryDeadlocks(pool, (client) => client.query('SELECT attached_carry($1)', [xid]));
@@ -152,7 +154,7 @@ export class Attachment {
       this.lag = undefined;
       return;
     }
-    await carryNoted(this.pool);
+    await carryNoted(this.pool, mostAtOnce);
     this.lag = (await readSubscriptions(this.pool, this.#mapping)).lag;
     if (this.#looks++ % triggerLooks !== 0) return;
     this.#retried = await retryProblems(this.pool, this.#retried, interval);

@@ -129,8 +129,8 @@ function fill(rows: Statements['rows'], hasNumber: boolean): string {
         .map((name) => `${prefix}${name}`)
         .join(', ');
     const lock = kind === 'users' ? 'NO KEY UPDATE' : 'UPDATE';
-    const [columns, old, now] = [list(''), list('h.'), list('s.')];
-    return put(part, { kind, lock, columns, old, new: now, rows: `{${kind}}` });
+    const lists = { columns: list(''), old: list('h.'), new: list('s.') };
+    return put(part, { ...lists, kind, lock, rows: `{${kind}}` });
   };
   const expanded = template.replace(
     /^-- EACH of users and outfits\n(.*?)^-- END\n/ms,

@@ -226,7 +226,8 @@ describe('a transaction of the old service', () => {
     await old.query(
       "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE shop.outfit SET title = 'late' WHERE id = 7; COMMIT",
     );
-    await carryNoted(poolOf(url));
+    await carryNoted(poolOf(url), 1);
+    await carryNoted(poolOf(url), 1);
     expect(await check(environment)).toEqual(equal);
     // Each alone: with locks of both, the old service could deadlock.
     const { rows } = await old.query(
