@@ -157,9 +157,8 @@ export async function buildApp(
       plugins: options.plugins,
     });
     const shared = { engine, admit, guardWrite, config, schema };
-    const { snapshots } = database;
-    const { expensiveQueryTimeout } = config;
-    const live = new LiveAnswers(engine, snapshots, streams, app.log, expensiveQueryTimeout);
+    const { expensiveQueryTimeout: longest } = config;
+    const live = new LiveAnswers(engine, database.snapshots, streams, app.log, longest);
     await addGraphQL(scope, { ...shared, live, streams, observe });
     const rest = { ...shared, routes };
     await addRest(scope, rest, servePictures !== undefined);
@@ -191,7 +190,8 @@ function createFastify(
     // During a graceful shutdown, requests on open connections are still answered.
     return503OnClosing: false,
     rewriteUrl: toOriginForm,
-    routerOptions: { querystringParser: ignoreQuery },
+    // Names in a path may be as long as a head: of more than 100 characters, none would be found.
+    routerOptions: { querystringParser: ignoreQuery, maxParamLength: 16_384 },
     clientErrorHandler: createClientErrorHandler((unreadable) => {
       const requestId = generateRequestId({ headers: {} });
       const { reason, error } = unreadable;
