@@ -3,7 +3,7 @@
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import { beforeAll, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
-import { overloaded, timedOut, unavailable } from '../../src/errors.ts';
+import { crossOriginWrite, overloaded, timedOut, unavailable } from '../../src/errors.ts';
 import { schema as ownSchema } from '../../src/graphql/schema.ts';
 import { useGateway } from '../support/gateway.ts';
 import { extend, type Resolver } from '../support/graphql/schema-extension.ts';
@@ -103,6 +103,7 @@ const fallible = (type: 'Query' | 'Mutation', field: string): Resolver => {
 
 const faults: [status: number, makeError: () => Error][] = [
   [500, () => new Error('a fault')],
+  [403, crossOriginWrite],
   [503, unavailable],
   [503, overloaded],
   [503, timedOut],

@@ -22,6 +22,7 @@ const errorHeaders = {
 const errors: Readonly<Record<string, string>> = {
   400: 'A parameter, a header, the body or the request as a whole cannot be read.',
   401: 'The token is invalid, or missing where one is needed.',
+  403: 'Another service takes the writes, or the cookie came from a page of another origin.',
   404: 'The page or record does not exist.',
   406: '`Accept` excludes JSON.',
   408: 'The request did not arrive in time.',
@@ -91,12 +92,11 @@ export function describeResponses(
   own: readonly string[] = [],
 ): JsonSchema {
   const given = Object.keys(headers).map((name) => [name, refer('headers', name)]);
-  const further = own.filter((name) => !(name in headers));
-  const added = further.map((name) => [name, { schema: { type: 'string' } }]);
+  const added = own.map((name) => [name, { schema: { type: 'string' } }]);
   return {
     [status]: {
       description: status === 200 ? 'OK' : 'Created',
-      headers: Object.fromEntries([...given, ...added]),
+      headers: Object.fromEntries([...added, ...given]),
       content: { [mediaTypes[0]]: { schema } },
     },
     ...(status === 200 ? { 304: refer('responses', 'NotModified') } : {}),

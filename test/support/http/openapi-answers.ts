@@ -41,7 +41,11 @@ export function createChecker(document: Json) {
 
   /** @param status as the document names it */
   return (method: string, path: string, answer: Answer, status = `${answer.statusCode}`) => {
-    const { headers, body } = answer;
+    const { headers, body, statusCode } = answer;
+    // That of a method is in the description of its path, and 502 is of any proxy.
+    if (statusCode >= 400 && statusCode !== 405 && statusCode !== 502) {
+      expect(`${document['info']?.['description']}`).toContain(`| ${statusCode} |`);
+    }
     const isRedirect = document['paths']?.[path] === undefined;
     const key = isRedirect ? `${path}/` : path;
     const item = document['paths']?.[key] ?? {};
