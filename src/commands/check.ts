@@ -13,6 +13,7 @@ import { HttpError, messageOf } from '../errors.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
 import { createFetchPage, parseHeaders } from '../old-listing/fetch-page.ts';
 import { checkTriggers } from '../outfits/counts.ts';
+import { escapeControls } from '../transfer/reporter.ts';
 import { type Io, untilAborted } from './command.ts';
 import { createLine, flag, headerOption, type ValuesOf } from './options/command-line.ts';
 
@@ -37,7 +38,7 @@ export const line = () =>
 type Check = (name: string, work: () => Promise<string>) => Promise<void>;
 
 export async function run(
-  { env, stdout, signal }: Io,
+  { env, stdout, data, signal }: Io,
   { header, json }: ValuesOf<typeof options>,
 ): Promise<number> {
   const config = readConfig(env);
@@ -74,7 +75,8 @@ export async function run(
   if (isTraced(config)) await check('OTEL', () => readTracing(config));
   if (credential) await check('--header', () => checkCredential(credential, config, signal));
   const isRight = checks.every(({ ok }) => ok);
-  if (json) stdout.write(`${JSON.stringify({ ok: isRight, checks })}\n`);
+  // Escaped, and never cut as a line for a person is.
+  if (json) data.write(`${escapeControls(JSON.stringify({ ok: isRight, checks }))}\n`);
   return isRight ? 0 : 1;
 }
 

@@ -87,39 +87,39 @@ function urlOf(isAllowed: (url: URL) => boolean, allowed: string) {
 }
 
 const isHttp = ({ protocol }: URL) => /^https?:$/.test(protocol);
+/** Credentials in a URL would not be sent. */
+const isBare = (url: URL) => isHttp(url) && !url.username && !url.password;
 export const httpUrl = urlOf(
-  isHttp,
-  'an absolute http or https URL, such as "https://auth.example.com/jwks.json"',
+  isBare,
+  'an absolute http or https URL without user and password, such as "https://auth.example.com/jwks.json"',
 );
 
-function baseUrlOf(isAllowed: (url: URL) => boolean, allowed: string) {
-  return urlOf((url) => isHttp(url) && !url.username && !url.password && isAllowed(url), '')
+function baseUrlOf(allowed: string, isAllowed = (_url: URL) => true) {
+  return urlOf((url) => isBare(url) && isAllowed(url), '')
     .refine((value) => !/[?#\s]/.test(value))
     .transform((value) => value.replace(/\/+$/, ''))
     .describe(allowed);
 }
 
 export const baseUrl = baseUrlOf(
-  () => true,
   'an absolute http or https URL without query and fragment, such as "https://example.com"',
 );
 export const legacyUrl = baseUrlOf(
-  ({ pathname }) => !/\/api\/?$/.test(pathname),
   'the base of the old service, an absolute http or https URL without /api, user and password, query and fragment, such as "https://old.example.com"',
+  ({ pathname }) => !/\/api\/?$/.test(pathname),
 );
 
 export const webhookUrl = urlOf(
-  (url) => isHttp(url) && !url.username && !url.password && url.hash === '',
+  (url) => isBare(url) && url.hash === '',
   'an absolute http or https URL without user, password and fragment, such as "https://old.example.com/whoami/"',
 );
 
 export const tracesUrl = urlOf(
-  (url) => isHttp(url) && !url.username && !url.password,
+  isBare,
   'an absolute http or https URL without user and password, such as "http://localhost:4318/v1/traces"',
 );
 
 export const collectorUrl = baseUrlOf(
-  () => true,
   'the base of an OpenTelemetry collector, an absolute http or https URL without user and password, query and fragment, such as "http://localhost:4318"',
 );
 

@@ -25,10 +25,6 @@ const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 type Series = Iterable<readonly [labels: Record<string, string>, value: number]>;
 
-interface MetricOptions {
-  readonly labelNames?: string[];
-}
-
 /** Counters of the answer cache since the start, and its size. */
 interface CacheState {
   readonly hits: number;
@@ -48,7 +44,7 @@ type MetricDefinition = [
   name: string,
   help: string,
   read: () => number | Series,
-  options?: MetricOptions,
+  labelNames?: string[],
 ];
 
 /** All metrics of one process; each `follow…` adds those of one component. */
@@ -100,7 +96,7 @@ export class Metrics {
           .flatMap((interfaces) => Object.values(interfaces))
           .flatMap((paths) => [...paths.values()])
           .map(({ labels, requests }) => [labels, requests] as const),
-      { labelNames: ['client', 'interface', 'path'] },
+      ['client', 'interface', 'path'],
     );
     return (request) => {
       const { forwardedPath, routeOptions } = request;
@@ -160,18 +156,17 @@ export class Metrics {
   followStreams(streams: Record<'open' | 'opened', Map<string, number>>): void {
     const byTransport = (read: () => Map<string, number>) => () =>
       [...read()].map(([transport, count]) => [{ transport }, count] as const);
-    const perTransport = { labelNames: ['transport'] };
     this.#gauge(
       'gateway_streams_open',
       'Live answers that are being streamed, by transport.',
       byTransport(() => streams.open),
-      perTransport,
+      ['transport'],
     );
     this.#counter(
       'gateway_streams_opened_total',
       'Streams that were opened, by transport.',
       byTransport(() => streams.opened),
-      perTransport,
+      ['transport'],
     );
   }
 
@@ -230,30 +225,29 @@ export class Metrics {
   ): void {
     const ofStandbys = (read: (standby: Replicas['standbys'][number]) => number) => () =>
       replicas.standbys.map((standby) => [{ standby: standby.name }, read(standby)] as const);
-    const labelNames = ['standby'];
     this.#gauge(
       'gateway_standby_used',
       'Whether the standby is read from: 1 or 0.',
       ofStandbys(({ problem }) => (problem ? 0 : 1)),
-      { labelNames },
+      ['standby'],
     );
     this.#gauge(
       'gateway_standby_lag_seconds',
       'For how long the standby has lacked what was to be read.',
       ofStandbys((standby) => replicas.replicationLag(standby) / 1000),
-      { labelNames },
+      ['standby'],
     );
     this.#counter(
       'gateway_standby_reads_total',
       'Queries that were read from the standby.',
       ofStandbys((standby) => replicas.reads.get(standby) ?? 0),
-      { labelNames },
+      ['standby'],
     );
     this.#counter(
       'gateway_primary_reads_total',
       'Queries that were read from the primary although there are standbys, by reason.',
       () => fallbackReasons.map((reason) => [{ reason }, replicas.primaryReads[reason]] as const),
-      { labelNames: ['reason'] },
+      ['reason'],
     );
   }
 
@@ -295,24 +289,23 @@ export class Metrics {
     );
     const ofLanes = (read: (lane: LaneState) => number) => () =>
       Object.entries(pool.lanes).map(([lane, state]) => [{ lane }, read(state)] as const);
-    const perLane = { labelNames: ['lane'] };
     this.#gauge(
       'gateway_database_statements_running',
       'Statements under way, by lane; those of trial and expensive are also among all.',
       ofLanes(({ running }) => running),
-      perLane,
+      ['lane'],
     );
     this.#gauge(
       'gateway_database_statements_waiting',
       'Statements that wait for a place in their lane; in all, for a connection of the pool.',
       ofLanes(({ waiting }) => waiting),
-      perLane,
+      ['lane'],
     );
     this.#counter(
       'gateway_database_statements_refused_total',
       'Statements that were refused because their lane was full.',
       ofLanes(({ refused }) => refused),
-      perLane,
+      ['lane'],
     );
     this.#counter(
       'gateway_database_statement_timeouts_total',
@@ -331,10 +324,10 @@ export class Metrics {
 
   #measure(
     Kind: typeof Counter | typeof Gauge,
-    ...[name, help, read, options]: MetricDefinition
+    ...[name, help, read, labelNames = []]: MetricDefinition
   ): void {
     new Kind({
-      ...{ name, help, registers: [this.registry], ...options },
+      ...{ name, help, labelNames, registers: [this.registry] },
       collect() {
         this.reset();
         const found = read();

@@ -92,6 +92,9 @@ test('PostgreSQL, the key set, the webhook, the old service and the documents ar
   const asLine = (one: (typeof checks)[number]) =>
     `${one.ok ? 'ok' : 'wrong'}: ${one.name}: ${one.text}`;
   expect([ok, checks.slice(1).map(asLine)]).toEqual([false, found.lines]);
+  const far = { DATA_DIR: join(place, 'none'), REST_DOCUMENTS: 'x'.repeat(3_000) };
+  const whole = await callCommand(check, ['--json'], far);
+  expect(JSON.parse(whole.stdout)).toMatchObject({ ok: false });
   keys = { nothing: [] };
   webhook.answer = (response) => sendJson(response, 200, { id: 7 });
   writeFileSync(TRUSTED_DOCUMENTS, JSON.stringify({ one: '{ nothing }' }));

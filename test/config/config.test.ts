@@ -112,7 +112,11 @@ describe('the configuration', () => {
     ['DATABASE_READ_URLS', ['postgresql://a/b,mysql://root:s3cret@db/shop'], 'postgresql://'],
     ['AUTH_JWT_SECRET', ['s3cret'], 'a secret of at least 32 bytes'],
     ['PUBLIC_URL', ['https://a:s3cret@a.test'], 'an absolute http or https URL'],
-    ['AUTH_JWKS_URL', ['ftp://a:s3cret@a.test'], 'an absolute http or https URL'],
+    [
+      'AUTH_JWKS_URL',
+      ['ftp://a:s3cret@a.test', 'https://a:s3cret@a.test/keys'],
+      'an absolute http or https URL',
+    ],
     [
       'LEGACY_URL',
       ['http://anna:s3cret@old', 'https://old.test/s3cret/api', 's3cret', 'https://a.test?s3cret'],

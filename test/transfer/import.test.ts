@@ -173,12 +173,26 @@ describeOnce('--replace', () => {
     expect(kept).toEqual([{ id: 2 }, { id: 3 }, { id: 9 }]);
   });
 
-  test('removes nothing for an empty listing, and begins no removal before a page that is refused', async () => {
+  test('refuses the URL of a listing with a password, and does not repeat it', async () => {
+    const refused = await runImport(['https://anna:s3cret@a.test/api/outfits/']);
+    expect(refused.stderr).toBe(
+      'The URL of a listing must be valid, and without user and password.\n',
+    );
+    expect(refused.code).toBe(2);
+  });
+
+  test('removes nothing for a listing that is empty, or empties while it is read, and begins no removal before a page that is refused', async () => {
     const listing = await serveListing(newest(25));
     await runImport([listing.url]);
     listing.records = [];
     const empty = await runImport([listing.url, '--replace']);
     expect(empty).toMatchObject({ code: 1, stdout: expect.stringContaining('source is empty') });
+    listing.records = newest(25);
+    listing.afterPage = () => listing.records.splice(0);
+    const emptied = await runImport([listing.url, '--replace']);
+    expect(emptied.stdout).toContain('the listing lost most of its records while it was read');
+    expect(emptied.code).toBe(1);
+    listing.afterPage = () => {};
     listing.records = newest(15);
     listing.intercept = ({ page }) => page === 2 && [403, {}, { detail: 'No.' }];
     expect(await runImport([listing.url, '--replace'])).toMatchObject({ code: 2 });

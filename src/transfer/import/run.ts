@@ -116,6 +116,8 @@ export abstract class Run<Options extends RunOptions> {
     came: number,
   ): string | undefined {
     if (ending) return ending;
+    if (2 * (this.count ?? Number.POSITIVE_INFINITY) < (this.firstCount ?? 0))
+      return 'the listing lost most of its records while it was read';
     if (count > came) return 'the listing counts more than were read';
     return came === 0 ? 'the source is empty' : undefined;
   }

@@ -24,7 +24,7 @@ export function findListingUrl(sources: readonly string[]): string | undefined {
   if (sources.length > 1) throw new SourceError('A live listing must be the only source.');
   const parsed = parseUrl(url);
   if (!parsed || parsed.username || parsed.password) {
-    throw new SourceError(`${url} must be a valid URL without user name and password.`);
+    throw new SourceError('The URL of a listing must be valid, and without user and password.');
   }
   return url;
 }
