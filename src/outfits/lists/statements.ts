@@ -117,7 +117,7 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
   const words = ['page', ordering.field, ordering.direction, limit, isNear, isCounted, isRange];
   const text = joinOnce(scope, words, () =>
     isNear
-      ? firstOutfits(ordering, limit, scope, { count: countOfList })
+      ? firstOutfits(ordering, limit, scope, 'counted')
       : isCounted && users
         ? userPage(ordering, limit, users)
         : isCounted || isRange
@@ -127,38 +127,27 @@ export function pageStatement(scope: Scope, request: PageRequest): Statement {
   return prepare(scope, text, { ...valuesOfBounds({}), skip, size: pageSize });
 }
 
-/** The outfits of the list. */
-const countOfList = `count_outfits(:all::boolean) + (SELECT count(*) FROM outfits s WHERE s.user_id = :viewer::int AND s.private)`;
-
-/** Those of a user. Without a condition on each row, where all are visible, a tenth less. */
-const countOfOwner = `CASE WHEN :all::boolean THEN (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id)
-        ELSE (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}) END`;
-
-interface First {
-  readonly bounds?: Bounds;
-  /** By conditions that no index of the ordering serves. */
-  readonly isFiltered?: boolean;
-  /** SQL, for a page, which is one row without an outfit where there are none. */
-  readonly count?: string;
-}
+/** The outfits of the list: a query of its own, as it would be counted for each row otherwise. */
+const countOfList = `(SELECT (count_outfits(:all::boolean) + count(*))::int FROM outfits s WHERE s.user_id = :viewer::int AND s.private) AS count, `;
 
 /**
  * The first outfits between two keys, of the list or of each user's: at most `limit` of each index range, merged. `private`
  * leads the ORDER BY of a range to match the index; otherwise the planner may walk the primary key past the other range.
+ * `counted`: a page, which is one row without an outfit where there are none. `filtered`: by what no index of the ordering serves.
  */
 function firstOutfits(
   ordering: Ordering,
   limit: number,
   { users, visibility }: Scope,
-  { bounds = {}, isFiltered, count }: First,
+  kind: 'counted' | 'plain' | 'filtered',
+  bounds: Bounds = {},
 ): string {
   const { table, value, direction, before, after, row, ...names } = namesOf(ordering);
+  const [isCounted, isFiltered] = [kind === 'counted', kind === 'filtered'];
   const key = isFiltered ? names.key : 's';
   const tables = isFiltered ? filteredTables : `${table} s`;
   const matching = `${isBetween(bounds, key, value)} ${isFiltered ? `AND ${matches}` : ''}`;
   const owned = users ? `${key}.user_id = owner.id AND ` : '';
-  // OFFSET 0, or it would be counted for each row.
-  const counted = `(SELECT owner.id, (${count})::int AS count FROM ${ownersIn(users)} OFFSET 0) owner LEFT`;
   const owners = isFiltered ? ownersIn(users) : anyOf(users);
   const visible = {
     all: [`NOT ${key}.private`, `${key}.private`],
@@ -171,8 +160,8 @@ function firstOutfits(
             ORDER BY ${key}.private ${direction}, ${key}.${value} ${direction}, ${key}.id ${direction} LIMIT ${limit})`,
   );
   return `
-    SELECT owner.id AS "ownerId", ${count ? 'owner.count, ' : ''}${rowColumns}
-    FROM ${count ? counted : owners} JOIN (
+    SELECT owner.id AS "ownerId", ${isCounted ? countOfList : ''}${rowColumns}
+    FROM ${owners} ${isCounted ? 'LEFT ' : ''}JOIN (
       ${before} (
         SELECT * FROM (
           ${ranges.join(' UNION ALL ')}
@@ -256,7 +245,9 @@ function userPage(ordering: Ordering, limit: number, users: readonly number[]): 
       SELECT owner.id AS "ownerId", total.count, place.value, place.id
       FROM ${anyOf(users)}
       CROSS JOIN LATERAL (
-        SELECT (${countOfOwner})::int AS count
+        -- Without a condition on each row, where all are visible, a tenth less.
+        SELECT CASE WHEN :all::boolean THEN (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id)
+          ELSE (SELECT count(*) FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}) END::int AS count
         OFFSET 0 -- or it would be counted for each use
       ) total
       CROSS JOIN LATERAL (
@@ -302,7 +293,7 @@ function filteredList(ordering: Ordering, users: Scope['users']): string {
       WITH matched AS MATERIALIZED (
         SELECT ${key}.${value} AS value, s.id
         FROM ${filteredTables}
-        WHERE ${isVisible} AND (NOT :isOwned::boolean OR s.user_id = owner.id)
+        WHERE ${isVisible} AND ${ofOwner}
         AND (${key}.${value}, s.id) >= (:low::bigint, :lowId::bigint) AND (${key}.${value}, s.id) <= (:high::bigint, :highId::bigint)
         AND ${matches}
       )
@@ -319,11 +310,10 @@ function filteredList(ordering: Ordering, users: Scope['users']): string {
 
 export function countStatement(scope: Scope): Statement {
   const { filter, users } = scope;
-  const isCounted = Object.keys(filter).length === 0;
+  const isFiltered = Object.keys(filter).length > 0;
   const field = users ? undefined : rangeOf(filter)?.field;
-  if (isCounted && users) return prepare(scope, countOfUsers(users));
-  if (isCounted || field) return prepare(scope, countOfAll, { field });
-  return prepare(scope, filteredCount(users));
+  if (field || (!users && !isFiltered)) return prepare(scope, countOfAll, { field });
+  return prepare(scope, totalOf('count(*)::int AS count', users, isFiltered));
 }
 
 /** The list, or a range of a field of it. Outfits are named, so that TRUNCATE is waited for before the snapshot is taken. */
@@ -333,35 +323,25 @@ const countOfAll = `
       - CASE WHEN :from::bigint IS NULL THEN 0 ELSE rank_outfits(:field, :all, :viewer, :from) END, 0)::int AS count
     FROM (SELECT count(*) AS count FROM outfits s WHERE s.user_id = :viewer AND s.private) own`;
 
-/** Not `countOfOwner`: a plan for the values, which knows one of its branches, would look better, and be made each time. */
-const countOfUsers = (users: readonly number[]) => `
-    SELECT owner.id AS "ownerId", total.count
-    FROM ${anyOf(users)}
-    CROSS JOIN LATERAL (SELECT count(*)::int AS count FROM outfits s WHERE s.user_id = owner.id AND ${isVisible}) total`;
-
-const filteredCount = (users: Scope['users']) => `
-    SELECT owner.id AS "ownerId", total.count
-    FROM ${ownersIn(users)}
-    CROSS JOIN LATERAL (
-      SELECT count(*)::int AS count
-      FROM ${filteredTables}
-      WHERE ${isVisible} AND (NOT :isOwned::boolean OR s.user_id = owner.id)
-        AND ${matches}
-    ) total`;
-
 /** The sum of the likes of each user, by the index of their likes. */
 export function likesStatement(scope: Scope): Statement {
-  return prepare(
-    scope,
-    `
-    SELECT owner.id AS "ownerId", total.likes
-    FROM ${ownersIn(scope.users)}
-    CROSS JOIN LATERAL (
-      SELECT least(coalesce(sum(s.likes), 0), ${int4.max})::int AS likes
-      FROM outfit_like_counts s WHERE s.user_id = owner.id AND ${isVisible}
-    ) total`,
-  );
+  const likes = `least(coalesce(sum(s.likes), 0), ${int4.max})::int AS likes`;
+  return prepare(scope, totalOf(likes, scope.users, false, 'outfit_like_counts'));
 }
+
+/** An aggregate of the outfits of each user, or of the matches of a filter. */
+function totalOf(aggregate: string, users: Scope['users'], isFiltered: boolean, table = 'outfits') {
+  return `
+    SELECT owner.id AS "ownerId", total.*
+    FROM ${isFiltered ? ownersIn(users) : anyOf(users)}
+    CROSS JOIN LATERAL (
+      SELECT ${aggregate} FROM ${isFiltered ? filteredTables : `${table} s`}
+      WHERE ${isVisible} AND ${isFiltered ? `${ofOwner} AND ${matches}` : 's.user_id = owner.id'}
+    ) total`;
+}
+
+/** A condition of filtered lists: liked outfits may be anybody's. */
+const ofOwner = '(NOT :isOwned::boolean OR s.user_id = owner.id)';
 
 /** A column: when this user liked this outfit. */
 export function likedAt(outfit: string, user: string): string {
@@ -387,7 +367,7 @@ export function rangeStatement(scope: Scope, request: KeysetPageRequest): Statem
   const text = joinOnce(scope, [...words, ...isBounded], () =>
     isMaterialized
       ? filteredList(reading, users)
-      : firstOutfits(reading, most, scope, { bounds, isFiltered }),
+      : firstOutfits(reading, most, scope, isFiltered ? 'filtered' : 'plain', bounds),
   );
   const statement = prepare(scope, text, values);
   if (isMaterialized) return statement;
