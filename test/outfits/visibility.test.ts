@@ -101,6 +101,16 @@ describe.each(['listed', 'owner'])('with PRIVATE_OUTFITS=%s', (mode) => {
       `{ outfit(databaseId: ${hidden.id}) { id: databaseId } }`,
       (visible) => ({ data: { outfit: visible.includes(hidden) ? { id: hidden.id } : null } }),
     ],
+    [
+      'GraphQL, a user',
+      '{ user(databaseId: 1) { likesReceived outfitConnection(last: 2, ordering: ID_ASC) { nodes { id: databaseId } } } }',
+      (visible) => {
+        const own = visible.filter(({ userId }) => userId === 1);
+        const likesReceived = own.reduce((sum, { likes }) => sum + likes, 0);
+        const nodes = idsOf(own.slice(-2)).map((id) => ({ id }));
+        return { data: { user: { likesReceived, outfitConnection: { nodes } } } };
+      },
+    ],
   ])('asked again and again over %s, each gets the own answer', async (_way, question, answer) => {
     const ask = async (viewer: Viewer) =>
       question.startsWith('/') ? (await get(viewer, question)).json() : post(viewer, question);
