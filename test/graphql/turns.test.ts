@@ -1,6 +1,6 @@
 // Turns on the processor: what one sender asks for is executed in slices, between which others are answered.
 import { defaultFieldResolver, type GraphQLObjectType } from 'graphql';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { useGateway } from '../support/gateway.ts';
@@ -42,4 +42,27 @@ test('a large document is executed in slices, and its answer is that of its part
   const { id, user } = outfits.results[77];
   const { node } = await ask(`{ node(id: "${id}") { ... on Outfit { ${fields} ${list} } } }`);
   expect(node).toEqual({ ...outfits.results[77], user });
+});
+
+test('large bodies that come together are parsed one after the other, and the event loop turns between them', async () => {
+  const counts = { most: 0, all: 0 };
+  let count = 0;
+  const { parse } = JSON;
+  const parsing = vi.spyOn(JSON, 'parse').mockImplementation((text, ...others) => {
+    if (text.length > 30_000) {
+      setImmediate(() => {
+        count = 0;
+      });
+      count += 1;
+      counts.all += 1;
+      counts.most = Math.max(counts.most, count);
+    }
+    return parse(text, ...others);
+  });
+  onTestFinished(() => parsing.mockRestore());
+  const bodies = Array.from({ length: 12 }, (_, index) => ({ [`v${index}`]: 'x'.repeat(40_000) }));
+  const answers = await Promise.all(bodies.map((body) => gateway.post('{ __typename }', body)));
+  expect(answers).toEqual(bodies.map(() => ({ data: { __typename: 'Query' } })));
+  expect(counts.all).toBe(bodies.length);
+  expect(counts.most).toBeLessThanOrEqual(2);
 });

@@ -39,6 +39,7 @@ type Read = (execution: Execution<EncodedAnswer>) => Promise<Reading<EncodedAnsw
 export class LiveFeed {
   readonly streams = new Set<LiveStream>();
   readonly #abort = new AbortController();
+  readonly signal = this.#abort.signal;
   #readings = 0;
   /** A version of the database before the last reading; undefined: it failed. */
   #version: number | undefined;
@@ -62,10 +63,6 @@ export class LiveFeed {
     private readonly changes: Pick<ChangeLog, 'isInvalidated' | 'current'>,
     private readonly expensivePause: number,
   ) {}
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
 
   /** The sender charged for the next reading: the one with the least load, so that a busy one does not delay it. */
   findPayer(loadOf: (sender: string) => number): string {

@@ -332,10 +332,8 @@ function readMessage(text: string): Record<string, unknown> | undefined {
 
 /** @param message in which the answer is null, as its last value */
 function insert(message: string, answer: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(message.slice(0, -'null}'.length)), answer, closing]);
+  return Buffer.concat([Buffer.from(message.slice(0, -'null}'.length)), answer, Buffer.from('}')]);
 }
-
-const closing = Buffer.from('}');
 
 /** Characters of a parameter of `connection_init`: a header that pages cannot add to a handshake. */
 const maxParameter = 8_192;
