@@ -186,11 +186,15 @@ async function copy(
     let [copied, applied, size] = [0, 0, 100];
     async function* readBatches() {
       for (let last: number | undefined = Number.MIN_SAFE_INTEGER; last !== undefined; ) {
-        const { rows: batch }: pg.QueryResult<{ id: number }> = await pool.query(
-          `SELECT id::float8 AS id FROM (${rows[kind]}) s WHERE s.id > $1::bigint ORDER BY s.id LIMIT $2`,
-          [last, size],
-        );
-        const ids = batch.map(({ id }) => id);
+        const ids: number[] = await inTransaction(pool, async (client) => {
+          // A merge join would read another table from its first row on, for each batch.
+          await client.query('SET LOCAL enable_mergejoin = off; SET LOCAL enable_hashjoin = off');
+          const { rows: batch } = await client.query<{ id: number }>(
+            `SELECT id::float8 AS id FROM (${rows[kind]}) s WHERE s.id > $1::bigint ORDER BY s.id LIMIT $2`,
+            [last, size],
+          );
+          return batch.map(({ id }) => id);
+        });
         last = ids.at(-1);
         if (last !== undefined) yield ids;
       }
