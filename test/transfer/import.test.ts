@@ -182,27 +182,33 @@ describeOnce('--replace', () => {
   });
 
   test('removes nothing for a listing that is empty, or empties while it is read, and begins no removal before a page that is refused', async () => {
-    const listing = await serveListing(newest(25));
+    const listing = await serveListing(newest(40));
     await runImport([listing.url]);
     listing.records = [];
     const empty = await runImport([listing.url, '--replace']);
     expect(empty).toMatchObject({ code: 1, stdout: expect.stringContaining('source is empty') });
-    listing.records = newest(25);
+    listing.records = newest(40);
     listing.afterPage = () => listing.records.splice(0);
     const emptied = await runImport([listing.url, '--replace']);
-    expect(emptied.stdout).toContain('the listing lost most of its records while it was read');
+    expect(emptied.stdout).toContain('the listing lost many of its records while it was read');
     expect(emptied.code).toBe(1);
+    listing.records = newest(40);
+    // More than half are left.
+    listing.afterPage = (page) => page === 2 && listing.records.splice(21);
+    const halved = await runImport([listing.url, '--replace']);
+    expect(halved.stdout).toContain('the listing lost many of its records while it was read');
+    expect(halved.code).toBe(1);
     listing.afterPage = () => {};
     listing.records = newest(15);
     listing.intercept = ({ page }) => page === 2 && [403, {}, { detail: 'No.' }];
     expect(await runImport([listing.url, '--replace'])).toMatchObject({ code: 2 });
-    expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 25 }]);
+    expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 40 }]);
 
     listing.intercept = () => false;
     listing.asked.length = 0;
     const again = await runImport([listing.url, '--replace']);
     expect(again).toMatchObject({ code: 0, stderr: '' });
-    expect(again.stdout).toContain('does not have them: 10 outfits');
+    expect(again.stdout).toContain('does not have them: 25 outfits');
     expect(listing.asked).toEqual([1, 2]);
     expect(await query('SELECT count(*)::int FROM outfits')).toEqual([{ count: 15 }]);
   });

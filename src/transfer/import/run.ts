@@ -116,9 +116,11 @@ export abstract class Run<Options extends RunOptions> {
     came: number,
   ): string | undefined {
     if (ending) return ending;
-    if (2 * (this.count ?? Number.POSITIVE_INFINITY) < (this.firstCount ?? 0))
-      return 'the listing lost most of its records while it was read';
     if (count > came) return 'the listing counts more than were read';
+    const { firstCount = 0, count: lastCount = firstCount } = this;
+    // Deletions while it is read explain ten records, or one of a hundred.
+    if (2 * lastCount < firstCount || came < firstCount - Math.max(10, firstCount / 100))
+      return 'the listing lost many of its records while it was read';
     return came === 0 ? 'the source is empty' : undefined;
   }
 
