@@ -94,8 +94,9 @@ export class Startup {
   async #prepare(): Promise<void> {
     const { config, log } = this;
     const { description, pool, read } = this.database;
-    if (config.firstId !== undefined) await reserveIds(pool, config.firstId);
     await this.#seedIfEmpty();
+    // A database with outfits is served while it waits.
+    if (config.firstId !== undefined) await reserveIds(pool, config.firstId);
     this.#hasDemoSet = await isDemo(read);
     const outfits = await createOutfitList(read, { private: 'all' }).count();
     for (const problem of await checkTriggers(pool)) {
@@ -114,7 +115,7 @@ export class Startup {
       this.log.info(`the database is empty: filling it with a demonstration set ${hint}`);
     };
     try {
-      const saved = await seedDemo(this.database.pool, onEmpty);
+      const saved = await seedDemo(this.database.pool, onEmpty, this.config.firstId);
       if (saved > 0) this.log.info(`${saved} demonstration outfits saved`);
       this.#isSeeded = true;
     } catch (error) {

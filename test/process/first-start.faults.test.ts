@@ -159,6 +159,21 @@ test('a start behind a lock of another client listens, and lists nothing before 
   await Promise.all(starts);
 });
 
+test('a database with outfits is listed while another client keeps FIRST_ID from being reserved', async () => {
+  const environment = await newEnvironment('PostgreSQL');
+  expect(await stop(await startWhole(environment))).toBe(0);
+  const client = await connectTo(environment['DATABASE_URL']);
+  await client.query('BEGIN; LOCK TABLE outfits IN SHARE ROW EXCLUSIVE MODE');
+  const server = runServer({ ...environment, FIRST_ID: '100000' });
+  const base = await baseOf(server);
+  await expectListedWhole(base);
+  expect((await fetch(`${base}/health/ready`)).status).toBe(503);
+  await client.end();
+  const status = async () => (await fetch(`${base}/health/ready`)).status;
+  await expect.poll(status, { timeout: 60_000 }).toBe(200);
+  expect(await stop(server)).toBe(0);
+});
+
 test('a gateway that was there before the migration lists nothing before the database is filled', async () => {
   const environment = await newEnvironment('PostgreSQL');
   const server = runServer(environment);

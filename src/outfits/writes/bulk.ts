@@ -153,11 +153,15 @@ export async function deleteOutfits(pool: pg.Pool, ids: readonly number[]): Prom
   return rowCount ?? 0;
 }
 
-/** Fills a database without outfits in one transaction, which blocks other writers. @returns the number of outfits saved */
+/**
+ * Fills a database without outfits in one transaction, which blocks other writers.
+ * @param firstId reserved with it @returns the number of outfits saved
+ */
 export async function saveIfEmpty(
   pool: pg.Pool,
   batches: Iterable<readonly OutfitRow[]>,
   onEmpty = () => {},
+  firstId?: number,
 ): Promise<number> {
   return inTransaction(pool, async (client) => {
     // Less than the start waits: another client may keep its lock for hours.
@@ -168,9 +172,10 @@ export async function saveIfEmpty(
     await client.query(lockTables);
     if (!(await isEmpty())) return 0;
     onEmpty();
+    if (firstId !== undefined) await client.query(raiseFirstId, [firstId]);
     let saved = 0;
     for (const batch of batches) saved += (await saveBatch(client, batch)).created;
-    await moveSequences(client);
+    await moveSequences(client, firstId);
     return saved;
   });
 }

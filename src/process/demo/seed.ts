@@ -26,8 +26,12 @@ export function* readDemo(): Generator<OutfitRow[]> {
 }
 
 /** Seeds a database if it is empty. @returns the number of outfits that were saved */
-export async function seedDemo(pool: pg.Pool, onEmpty?: () => void): Promise<number> {
-  const saved = await saveIfEmpty(pool, readDemo(), onEmpty);
+export async function seedDemo(
+  pool: pg.Pool,
+  onEmpty?: () => void,
+  firstId?: number,
+): Promise<number> {
+  const saved = await saveIfEmpty(pool, readDemo(), onEmpty, firstId);
   if (saved > 0) await applyPendingChanges(pool);
   return saved;
 }
