@@ -78,8 +78,7 @@ test('of documents with thousands of fields, two of a sender are executed at a t
   };
   const answers = ['A', 'B', 'C'].map((name) => send(name, '10.0.0.1'));
   answers.push(send('D', '10.0.0.2'));
-  await expect.poll(() => executed.has('D')).toBe(true);
-  expect(executed.size).toBe(3);
+  await expect.poll(() => [...executed].sort()).toEqual(['A', 'B', 'D']);
   release();
   for (const { statusCode } of await Promise.all(answers)) expect(statusCode).toBe(200);
 });

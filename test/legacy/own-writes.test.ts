@@ -125,12 +125,14 @@ describe('a write that the old service has taken', () => {
 
   test('an outfit that is deleted while another write of it is read stays deleted', async () => {
     const gateway = await open();
+    let deleted: number | undefined;
     legacy.onRead = async () => {
       // The first read has its record.
       legacy.onRead = () => {};
-      expect((await write(gateway, 'DELETE', '7/')).status).toBe(204);
+      deleted = (await write(gateway, 'DELETE', '7/')).status;
     };
     await write(gateway, 'PATCH', '7/', { title: 'Late' });
+    expect(deleted).toBe(204);
     expect(await read(gateway, 7)).toBeUndefined();
   });
 
