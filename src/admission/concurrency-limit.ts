@@ -111,7 +111,8 @@ export function createTaskStarter(
 ): StartTask {
   return (work, sender, after, fields = 0) => {
     const limited = async (scope: TaskScope) => {
-      if (after) await after;
+      // Also where it is undefined: the work begins when its task has been returned.
+      await after;
       checkServers(scope);
       const leave = fields >= heavy && (await limit.enterHeavy(scope));
       try {

@@ -65,8 +65,8 @@ function releaseScopes(): void {
 
 /** Keeps the scope of a task during work that may outlast it: what follows is still cancelled with the task. */
 export function keepTaskScope<Result>(work: () => Promise<Result>): Promise<Result> {
-  users++;
   const working = work();
+  users++;
   working.then(releaseScopes, releaseScopes);
   return working;
 }

@@ -68,6 +68,12 @@ export interface Found {
 
 const parts = ['data', 'errors', 'extensions'] as const;
 
+/** Yoga copies the list of errors. */
+function isSame(before: unknown, after: unknown): boolean {
+  if (!Array.isArray(before) || !Array.isArray(after)) return before === after;
+  return before.length === after.length && before.every((item, index) => item === after[index]);
+}
+
 export class Run {
   /** Opens the answers of a live query; undefined: whoever sends it takes one answer. */
   openLive: OpenLive | undefined;
@@ -107,7 +113,9 @@ export class Run {
   /** Whether another plugin has changed the result: then it is not kept, so that each passes through that plugin. */
   get isChanged(): boolean {
     const { executed, result } = this;
-    return executed !== undefined && parts.some((part) => executed.result[part] !== result?.[part]);
+    return (
+      executed !== undefined && parts.some((part) => !isSame(executed.result[part], result?.[part]))
+    );
   }
 
   get reading(): Reading<Answer> {

@@ -184,6 +184,32 @@ describe('the cache', () => {
     }
   });
 
+  test('who asks behind a commit does not get what was read before it, though that is still on its way', async () => {
+    const { pool } = gateway.database;
+    const send = pool.query.bind(pool);
+    let release = () => {};
+    const released = new Promise<void>((settle) => {
+      release = settle;
+    });
+    let reads = 0;
+    const spy = vi.spyOn(pool, 'query').mockImplementation((async (statement: pg.QueryConfig) => {
+      const result = await send(statement);
+      if (textOf(statement).includes('seek_outfits') && ++reads === 1) await released;
+      return result;
+    }) as unknown as typeof send);
+    onTestFinished(() => spy.mockRestore());
+    await write();
+    const ask = async () => (await gateway.get('/api/outfits/?page=3')).json().results[0].likes;
+    const before = ask();
+    await expect.poll(() => reads).toBe(1);
+    await write();
+    const behind = ask();
+    // Asked later and answered: so the one before it has been looked for.
+    await gateway.get('/api/outfits/?page=2');
+    release();
+    expect(await behind).toBe((await before) + 1);
+  });
+
   test('however many ask, and whatever is written, a key is read by one at a time', async () => {
     const { pool } = gateway.database;
     const send = pool.query.bind(pool);

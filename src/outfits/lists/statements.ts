@@ -86,7 +86,7 @@ const texts = new Map<string, string>();
 
 /** A text of a statement that depends on these words only: joined once, as that takes a tenth of the time of a page. */
 function joinOnce({ users, visibility }: Scope, words: unknown[], join: () => string): string {
-  const owners = users ? Math.min(users.length, 2) : 0;
+  const owners = users ? Math.min(users.length, 2) : 'all';
   const key = [owners, visibility.private, ...words].join(' ');
   const text = texts.get(key) ?? join();
   texts.set(key, text);

@@ -190,12 +190,9 @@ async function saveBatch(
   const owners = rows.map((row) => row.user);
   const users = await upsert(client, upsertUsers, owners, moment);
   const outfits = await upsert(client, upsertOutfits, rows, moment);
-  // A new number lacks a like that was given meanwhile: it is computed again, now that its row is locked.
-  let updated = rows.filter(({ id }) => outfits.get(id) === false);
-  while (moment === undefined && updated.length > 0) {
-    const again = await upsert(client, upsertOutfits, updated);
-    updated = updated.filter(({ id }) => again.has(id));
-  }
+  // A new number lacks a like that was given meanwhile: it is computed once more, now that its row is locked.
+  const updated = rows.filter(({ id }) => outfits.get(id) === false);
+  if (moment === undefined && updated.length > 0) await upsert(client, upsertOutfits, updated);
   const created = [...outfits.values()].filter((isNew) => isNew).length;
   const changed = new Set(
     rows.filter((row) => outfits.has(row.id) || users.has(row.userId)).map((row) => row.id),
