@@ -27,6 +27,9 @@ BEGIN
       RAISE SQLSTATE 'OG002';
     EXCEPTION WHEN SQLSTATE 'OG002' THEN
       -- Takes the lock back, and begins again: a like of what was written may have locked that, and wait for the user.
+      IF pass = 100 THEN
+        RAISE SQLSTATE '40001' USING MESSAGE = format('user %s is written again and again: try again', who);
+      END IF;
     END;
   END LOOP;
   DELETE FROM idempotency_keys WHERE user_id = who;

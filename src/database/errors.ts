@@ -28,6 +28,8 @@ const canceled = '57014';
 const attached = 'OG002';
 const stopped = [canceled, timedOut().code];
 export const deadlockDetected = '40P01';
+/** Deadlock and serialization failure: a retry succeeds once the other transactions have ended. */
+export const retryableStates: readonly (string | undefined)[] = [deadlockDetected, '40001'];
 export const lockNotAvailable = '55P03';
 
 export function sqlStateOf(error: unknown): string | undefined {

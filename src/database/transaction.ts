@@ -1,6 +1,6 @@
 // Transactions of several statements without a time limit, and reads of one snapshot.
 import type pg from 'pg';
-import { deadlockDetected, sqlStateOf } from './errors.ts';
+import { retryableStates, sqlStateOf } from './errors.ts';
 import { type ReadRows, readRows, type Source } from './read.ts';
 import { readFrom } from './task.ts';
 
@@ -31,14 +31,14 @@ export async function inTransaction<Result>(
   }
 }
 
-/** As `inTransaction`, but runs `work` again, up to `retries` times, when a deadlock ended it. */
+/** As `inTransaction`, but runs `work` again, up to `retries` times, when a deadlock or a serialization failure ended it. */
 export async function retryDeadlocks<Result>(
   pool: pg.Pool,
   work: (client: pg.PoolClient) => Promise<Result>,
   retries = 5,
 ): Promise<Result> {
   return inTransaction(pool, work).catch((error) => {
-    if (sqlStateOf(error) !== deadlockDetected || retries === 0) throw error;
+    if (!retryableStates.includes(sqlStateOf(error)) || retries === 0) throw error;
     return retryDeadlocks(pool, work, retries - 1);
   });
 }

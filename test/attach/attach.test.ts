@@ -952,6 +952,15 @@ describe('the functions for SQL of others', () => {
       await expectLeft({ id: 80, likes: 0 });
     });
 
+    test('fails when the user has outfits after each pass, and keeps all', async () => {
+      const { old, pool, expectLeft } = await open();
+      await old.query(`CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER keep BEFORE DELETE ON outfits FOR EACH ROW EXECUTE FUNCTION keep()`);
+      const { rows } = await pool.query('SELECT id, likes FROM outfit_like_counts ORDER BY id');
+      await expect(old.query('SELECT delete_user(7)')).rejects.toMatchObject({ code: '40001' });
+      await expectLeft(...rows);
+    });
+
     test('deletes two users who like outfits of each other, without a deadlock', async () => {
       const { old, connect, expectWaiting, expectLeft } = await open();
       await old.query(`SELECT save_user('{"id": 9, "username": "nine"}'), save_outfit('{"id": 60, "user_id": 9, "image_key": "p"}');

@@ -1,6 +1,7 @@
 // States of a database in which a gateway cannot do all: it stays up, and the log and `check` say what mends each.
 import { expect, test } from 'vitest';
 import * as check from '../../src/commands/check.ts';
+import * as forget from '../../src/commands/forget.ts';
 import * as migrate from '../../src/commands/migrate.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { baseOf, listing, publish, runServer, stop } from '../support/cli/process.ts';
@@ -98,6 +99,25 @@ test('the right that is missing on a schema names it as it is written', async ()
   );
   const { said } = await checked(`${url}?schema=My%20App`);
   expect(said).toContain(`: run "GRANT USAGE ON SCHEMA "My App" TO ${role}".`);
+});
+
+test('forget names the rights that only it needs, and erases with them', async () => {
+  const { owner, url, role } = await makeRole('SELECT');
+  await owner.query(`GRANT INSERT ON outfits, outfit_like_counts, outfit_likes, idempotency_keys, rate_limits TO ${role};
+    GRANT UPDATE ON outfits, outfit_like_counts, rate_limits TO ${role};
+    GRANT DELETE ON outfits, outfit_likes, idempotency_keys, rate_limits TO ${role};
+    SELECT save_outfit('{"user_id": 7, "image_key": "k"}')`);
+  expect(await checked(url)).toMatchObject({ said: '' });
+  const erase = () => callCommand(forget, ['--user', '7', '--yes'], { DATABASE_URL: url });
+  const { code, stderr } = await erase();
+  expect(code).toBe(2);
+  const [, grant = ''] = /run "([^"]*)"/.exec(stderr) ?? [];
+  expect(grant).toBe(
+    `GRANT EXECUTE ON FUNCTION delete_user TO ${role}; GRANT UPDATE, DELETE ON users, outfit_like_counts TO ${role}`,
+  );
+  await owner.query(grant);
+  expect(await erase()).toMatchObject({ code: 0, stdout: expect.stringContaining('1 outfits') });
+  expect((await owner.query('SELECT FROM users')).rowCount).toBe(0);
 });
 
 test('a role that may only read serves reads, and refuses writes with 503', async () => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { tooExpensive } from '../../errors.ts';
-import { deadlockDetected, isPreparedNameError, isTimeLimit, sqlStateOf } from '../errors.ts';
+import { isPreparedNameError, isTimeLimit, retryableStates, sqlStateOf } from '../errors.ts';
 import type { Access } from '../read.ts';
 import { currentTask } from '../task.ts';
 import { Lane, type LaneState, type Origin, type StopSignal } from './lane.ts';
@@ -306,8 +306,6 @@ export class TaskPool extends pg.Pool {
 /** Origin of work that belongs to no request. */
 const gatewayOrigin: Origin = { sender: 'gateway' };
 
-/** Deadlock and serialization failure: a retry succeeds once the other transactions have ended. */
-const retryableStates = [deadlockDetected, '40001'];
 const maxRetries = 3;
 /** Milliseconds before a retry. */
 const retryPause = 10;

@@ -1,7 +1,9 @@
 // Erases a user with everything that belongs to them; numbers of likes and counts stay exact.
 // In SQL: a function of the database, with locks in the order of all transactions.
 import type pg from 'pg';
+import { sqlStateOf } from '../../database/errors.ts';
 import { retryDeadlocks } from '../../database/transaction.ts';
+import { OperatorError } from '../../errors.ts';
 
 export interface UserData {
   /** Undefined: there is no such user. */
@@ -28,13 +30,26 @@ export async function findUserData(pool: Pick<pg.Pool, 'query'>, user: number): 
 }
 
 /** What attached tables of an old service leave here of a user who is deleted there. */
-export const forgetRest = (pool: pg.Pool, user: number) =>
+export const forgetRest = (pool: Pick<pg.Pool, 'query'>, user: number) =>
   pool.query('DELETE FROM rate_limits WHERE sender LIKE $1', [`% user ${user}`]);
 
 /** Retries deadlocks with an import, which locks users before outfits. @returns what there was to erase */
 export async function forgetUser(pool: pg.Pool, user: number): Promise<UserData> {
   const found = await findUserData(pool, user);
-  await retryDeadlocks(pool, (client) => client.query('SELECT delete_user($1)', [user]));
-  await forgetRest(pool, user);
+  try {
+    await retryDeadlocks(pool, async (client) => {
+      await client.query('SELECT delete_user($1)', [user]);
+      await forgetRest(client, user);
+    });
+  } catch (error) {
+    if (!(error instanceof Error) || sqlStateOf(error) !== '42501') throw error;
+    // Only to forget, so that `check` does not ask for it.
+    const { rows } = await pool.query<{ role: string }>('SELECT quote_ident(current_user) AS role');
+    const role = rows[0]?.role;
+    throw new OperatorError(
+      `The role of the database may not erase users (${error.message}): run "GRANT EXECUTE ON FUNCTION delete_user TO ${role}; GRANT UPDATE, DELETE ON users, outfit_like_counts TO ${role}".`,
+      { cause: error },
+    );
+  }
   return found;
 }
