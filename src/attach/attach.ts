@@ -85,6 +85,9 @@ END $do$;`;
   return [...triggers, grant].join('\n');
 }
 
+const lockedForLong = (what: string) =>
+  new OperatorError(`${what} is locked by another transaction for long: try again.`);
+
 /** Works in one transaction; while a lock is not free, tries again. @throws OperatorError */
 async function briefly<Result>(
   pool: pg.Pool,
@@ -100,7 +103,7 @@ async function briefly<Result>(
     } catch (error) {
       if (sqlStateOf(error) !== lockNotAvailable) throw error;
       if (attempt === maxAttempts) {
-        throw new OperatorError(`${what} is locked by another transaction for long: try again.`);
+        throw lockedForLong(what);
       }
       await sleep(retryPause);
     }
@@ -187,8 +190,9 @@ async function copy(
     async function* readBatches() {
       for (let last: number | undefined = Number.MIN_SAFE_INTEGER; last !== undefined; ) {
         const ids: number[] = await inTransaction(pool, async (client) => {
-          // A merge join would read another table from its first row on, for each batch.
-          await client.query('SET LOCAL enable_mergejoin = off; SET LOCAL enable_hashjoin = off');
+          // A merge join would read another table from its first row on, for each batch. A hash join reads it whole, too, but is
+          // taken where it has no index on the key, and a nested loop would read it for each row.
+          await client.query('SET LOCAL enable_mergejoin = off');
           const { rows: batch } = await client.query<{ id: number }>(
             `SELECT id::float8 AS id FROM (${rows[kind]}) s WHERE s.id > $1::bigint ORDER BY s.id LIMIT $2`,
             [last, size],
@@ -306,7 +310,10 @@ async function mendRows(
 export async function detach(pool: pg.Pool): Promise<boolean> {
   if ((await attachedMapping(pool)) === undefined) return false;
   await dropNotes(pool);
-  await carryNoted(pool, null);
+  for (let attempt = 1; (await carryNoted(pool, null)) > 0; attempt++) {
+    if (attempt === maxAttempts) throw lockedForLong('An old table');
+    await sleep(retryPause);
+  }
   // Ids of the old service are here.
   await inTransaction(pool, moveSequences);
   const dropTables = 'DROP TABLE attachment, attached_changes, attached_problems, attached_likes;';

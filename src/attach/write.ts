@@ -155,6 +155,10 @@ function inLike(statement: string): string {
     .replace(/\bl\.user_id\b/g, 'attached_write_like.who');
 }
 
+/** Of a type `t`, or of a domain that it is made of. */
+const isNotNullDomain = `EXISTS (WITH RECURSIVE d AS (SELECT t.typnotnull, t.typbasetype UNION ALL
+  SELECT b.typnotnull, b.typbasetype FROM d JOIN pg_type b ON b.oid = d.typbasetype) SELECT FROM d WHERE typnotnull)`;
+
 async function refuseMissingColumns(
   client: Queryable,
   name: string,
@@ -163,7 +167,7 @@ async function refuseMissingColumns(
 ): Promise<void> {
   const given = [...Object.keys(columns), ...Object.keys(insert), ...(isFirst ? [] : [id])];
   const { rows } = await client.query<{ names: string | null; hasMore: boolean }>(
-    `SELECT string_agg(attname, ', ') FILTER (WHERE (attnotnull OR typnotnull) AND NOT atthasdef AND typdefault IS NULL AND attidentity = '' AND attname <> ALL ($2::text[])) AS names,
+    `SELECT string_agg(attname, ', ') FILTER (WHERE (attnotnull OR relkind <> 'v' AND ${isNotNullDomain}) AND NOT atthasdef AND typdefault IS NULL AND attidentity = '' AND attname <> ALL ($2::text[])) AS names,
        relkind <> 'v' AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisunique AND indpred IS NULL AND indnkeyatts = 1
          AND indkey[0] = (SELECT attnum FROM pg_attribute WHERE attrelid = c.oid AND attname = $3)) AS "hasMore"
      FROM pg_attribute JOIN pg_class c ON c.oid = attrelid JOIN pg_type t ON t.oid = atttypid WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped GROUP BY c.oid`,

@@ -245,6 +245,25 @@ describe('a transaction of the old service', () => {
     expect(await outfit(8)).toMatchObject({ title: 'late' });
   });
 
+  test('what is noted of an old table that is locked keeps no gateway from starting, and is carried over after the lock', async () => {
+    const { old, url, environment } = await attached();
+    const other = await connectForTest(url);
+    for (const id of [7, 8]) {
+      await old.query(
+        `BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE shop.outfit SET title = 'late' WHERE id = ${id}; COMMIT`,
+      );
+    }
+    await other.query('BEGIN; LOCK TABLE shop.outfit');
+    // Not the first alone is tried.
+    expect(await carryNoted(poolOf(url), null)).toBe(2);
+    await baseOf(runServer(environment));
+    const late = async () =>
+      (await old.query("SELECT id FROM gateway.outfits WHERE title = 'late' ORDER BY id")).rows;
+    expect(await late()).toEqual([]);
+    await other.query('ROLLBACK');
+    await expect.poll(late, { timeout: 60_000 }).toEqual([{ id: 7 }, { id: 8 }]);
+  });
+
   test('locks nothing here before it commits, so that two that like in another order do not deadlock', async () => {
     const { old, url, environment } = await attached();
     const other = await connectForTest(url);

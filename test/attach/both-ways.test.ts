@@ -337,11 +337,21 @@ describe('attach', () => {
     const { old, environment } = await makeOldTables();
     if (sentence.includes('mood')) {
       await old.query(
-        "CREATE DOMAIN shop.mood AS text NOT NULL; ALTER TABLE shop.outfit ADD mood shop.mood DEFAULT 'x'; ALTER TABLE shop.outfit ALTER mood DROP DEFAULT",
+        "CREATE DOMAIN shop.feeling AS text NOT NULL; CREATE DOMAIN shop.mood AS shop.feeling; ALTER TABLE shop.outfit ADD mood shop.mood DEFAULT 'x'; ALTER TABLE shop.outfit ALTER mood DROP DEFAULT",
       );
     }
     const given = { ...bothWays, write: change(bothWays.write) };
     const { code, stderr } = await attach(environment, given);
     expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+  });
+
+  test('writes through a view whose column has a domain that must not be null, and a default', async () => {
+    const { old, environment } = await makeOldTables();
+    await old.query(
+      "CREATE DOMAIN shop.mood AS text NOT NULL; ALTER TABLE shop.picture ADD mood shop.mood DEFAULT 'x'; CREATE VIEW shop.shown AS SELECT * FROM shop.picture",
+    );
+    const { 'shop.picture': shown, ...tables } = bothWays.write.tables;
+    const write = { ...bothWays.write, tables: { ...tables, 'shop.shown': shown } };
+    expect(await attach(environment, { ...bothWays, write })).toEqual(equal);
   });
 });
