@@ -10,7 +10,6 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Context } from './context.ts';
-import type { Counted } from './plugins/cost.ts';
 
 /** A query that graphql-jit has compiled. */
 export interface CompiledQuery {
@@ -31,8 +30,6 @@ export interface Operation {
   /** Undefined: a document of this service itself, to which no limit applies. */
   readonly text: string | undefined;
   executions: number;
-  /** Undefined: it depends on the variables. */
-  cost?: Counted;
   compiled?: CompiledQuery | null;
   /** Whether an execution used something personal, so that its answers are never shared. */
   isPersonal: boolean;

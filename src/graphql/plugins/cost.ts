@@ -47,6 +47,8 @@ export function useCost(
   config: LimitConfig,
   operations: Operations,
 ): OperationPlugin {
+  /** Costs that are the same for all variables. */
+  const fixed = new WeakMap<Operation, Counted>();
   return {
     onExecute({ args, context: { run }, setResultAndStopExecution }) {
       const operation = operations.of(args.document, args.operationName);
@@ -56,9 +58,9 @@ export function useCost(
       const given = args.variableValues ?? {};
       const { errors, coerced } = coerceVariables(schema, config, operation.node, given);
       if (errors) return setResultAndStopExecution({ errors });
-      const cost = operation.cost ?? countCost(schema, config, operation, coerced);
+      const cost = fixed.get(operation) ?? countCost(schema, config, operation, coerced);
       // A directive may have a variable as its condition.
-      if (cost.isFixed && !operation.text.includes('@')) operation.cost = cost;
+      if (cost.isFixed && !operation.text.includes('@')) fixed.set(operation, cost);
       run.cost = cost;
       const error = findExcess(config, cost);
       if (error) setResultAndStopExecution({ errors: [error] });
@@ -154,7 +156,7 @@ const maxGroups = 10_000;
 
 const nothing: Cost = { objects: 0, fields: 0, weight: 0 };
 
-export interface Counted extends Cost {
+interface Counted extends Cost {
   /** Names of the conditions that weigh; of a field without a filter, its own. */
   readonly conditions: ReadonlySet<string>;
   /** Whether it is the same for all variables. */
