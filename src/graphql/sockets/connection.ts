@@ -239,7 +239,7 @@ export class SocketConnection {
     const { ended } = previous ?? { ended: Promise.resolve() };
     const operation: SocketOperation = { leave: new AbortController(), text, ended };
     this.#operations.set(id, operation);
-    this.#count(text.length);
+    this.#count(Buffer.byteLength(text));
     operation.ended = ended
       .then(() => (operation.leave.signal.aborted ? undefined : this.#handle(message as never)))
       .catch(this.#fail)
@@ -251,7 +251,7 @@ export class SocketConnection {
   }
 
   #release(operation: SocketOperation): void {
-    this.#count(-operation.text.length);
+    this.#count(-Buffer.byteLength(operation.text));
     operation.text = '';
   }
 
