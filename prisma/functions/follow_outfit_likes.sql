@@ -20,8 +20,10 @@ BEGIN
     END IF;
     UPDATE outfit_like_counts SET id = NEW.id, private = NEW.private, user_id = NEW.user_id WHERE id = OLD.id;
   ELSE
+    -- A statement may delete outfits and reuse their ids. The lock: a snapshot of REPEATABLE READ shows outfits that were
+    -- deleted since.
     DELETE FROM outfit_like_counts l USING removed
-    WHERE l.id = removed.id AND NOT EXISTS (SELECT FROM outfits o WHERE o.id = removed.id);
+    WHERE l.id = removed.id AND NOT EXISTS (SELECT FROM outfits o WHERE o.id = removed.id FOR KEY SHARE);
   END IF;
   RETURN NULL;
 END $$;

@@ -96,6 +96,23 @@ test.each(['REPEATABLE READ', 'SERIALIZABLE'])(
   },
 );
 
+test('at REPEATABLE READ an outfit in the place of one that was deleted meanwhile leaves no likes or text behind', async () => {
+  const { environment, client } = await startBeside();
+  const other = await connectForTest(environment['DATABASE_URL']);
+  await client.query(insert);
+  await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM outfits');
+  await other.query('DELETE FROM outfits WHERE id = 5');
+  // This transaction sees the old outfit still, beside its own.
+  await client.query(
+    `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified, title) VALUES (5, 'k', 'k', 10, 1, 1, 'mine')`,
+  );
+  await expect(client.query(`DELETE FROM outfits WHERE title = 'mine'`)).rejects.toMatchObject({
+    code: '40001',
+  });
+  await client.query('ROLLBACK');
+  expect((await client.query('SELECT check_outfit_likes()')).rows).toEqual([]);
+});
+
 test('TRUNCATE of likes alone is refused while there are outfits, and with them goes along', async () => {
   const { client } = await startBeside();
   await client.query(insert);
