@@ -152,6 +152,8 @@ export function createWriteGuard(
 /** Bytes of memory for a byte of a body, once it is parsed: up to 16, for `[[],[]]`. */
 const bytesPerByte = 16;
 
+/** Bytes of a body up to which it is not counted: its head may have more, and most operations have less. */
+const tiny = 1_000;
 /** Bytes of a body up to which it counts as a whole before it has arrived: its head may have as many, too. */
 const short = 16_384;
 
@@ -168,7 +170,7 @@ export function admitBodies(app: FastifyInstance): void {
     if (length <= (routeOptions.bodyLimit ?? 0)) sendContinue(reply.raw);
     done(null, payload);
     // Without a reader, it is not kept: that of a GET, or what was answered at once.
-    if (payload.listenerCount('data') === 0) return;
+    if (payload.listenerCount('data') === 0 || (length > 0 && length <= tiny)) return;
     const place = places.take(senderOf(request.viewer?.userId, request.ip), 0, () => {
       const refusal = Object.assign(overloaded(), { statusCode: 503 });
       reply.header('Connection', 'close');
