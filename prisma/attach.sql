@@ -12,9 +12,16 @@ CREATE INDEX IF NOT EXISTS attached_changes_xid_idx ON attached_changes (xid);
 -- What cannot be represented here. Without a problem, what waits: as a like whose outfit or user is not here. user_id is the
 -- user that an outfit or a like needs, else 0.
 CREATE TABLE IF NOT EXISTS attached_problems (
-  kind text, id bigint, user_id bigint, problem text, since timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (kind, id, user_id));
+  kind text, id bigint, user_id bigint, problem text, PRIMARY KEY (kind, id, user_id));
 -- The number of likes in the old service that is part of the number here, where likes are a number there.
 CREATE TABLE IF NOT EXISTS attached_likes (outfit_id integer PRIMARY KEY, likes bigint NOT NULL);
+
+-- Locks the old tables, as reading them does. Before rows here: whoever has one of them exclusively may wait for these rows.
+CREATE OR REPLACE FUNCTION attached_open_tables() RETURNS void
+LANGUAGE plpgsql AS $attached$
+BEGIN
+  PERFORM FROM ({users}) u, ({outfits}) o, ({likes}) l WHERE false;
+END $attached$;
 
 -- In each of these functions rows here are locked before the old tables are read: who has waited reads what is committed.
 -- The order of locks: users, outfits in the order of ids, and then the number and the likes of these outfits. An outfit that
@@ -23,7 +30,7 @@ CREATE TABLE IF NOT EXISTS attached_likes (outfit_id integer PRIMARY KEY, likes 
 -- Gone are those that the old tables do not have. A column of the old tables may have the name of a variable.
 -- EACH of users and outfits
 CREATE OR REPLACE FUNCTION attached_save_{kind}(given bigint[], OUT arrived integer[], OUT gone integer[])
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql AS $attached$
 #variable_conflict use_column
 DECLARE
   number integer := cardinality(given);
@@ -60,11 +67,11 @@ BEGIN
     WHERE id = ANY (given) AND (problem IS NOT NULL OR NOT EXISTS (SELECT FROM {kind} h WHERE h.id = s.id)) ON CONFLICT DO NOTHING;
     SELECT array_agg(id) INTO gone FROM (SELECT id FROM {kind} WHERE id = ANY (given) EXCEPT SELECT id FROM ({rows}) s WHERE id = ANY (given)) g;
   END IF;
-END $$;
+END $attached$;
 -- END
 
 CREATE OR REPLACE FUNCTION attached_save_likes(outfit_ids bigint[], liker_ids bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql AS $attached$
 #variable_conflict use_column
 DECLARE
   waiting attached_problems[];
@@ -97,6 +104,9 @@ BEGIN
     INSERT INTO outfit_likes (outfit_id, user_id, imported, created)
     SELECT outfit_id, user_id, true, created FROM found WHERE NOT waits ORDER BY 1, 2
     ON CONFLICT DO NOTHING RETURNING outfit_id, 1 AS step
+  ), dated AS (
+    UPDATE outfit_likes l SET created = f.created FROM found f
+    WHERE l.outfit_id = f.outfit_id AND l.user_id = f.user_id AND l.created IS DISTINCT FROM coalesce(f.created, l.created)
   ), removed AS (
     DELETE FROM outfit_likes l USING given g WHERE l.outfit_id = g.outfit_id AND l.user_id = g.user_id
       AND NOT EXISTS (SELECT FROM found f WHERE f.outfit_id = g.outfit_id AND f.user_id = g.user_id)
@@ -106,15 +116,15 @@ BEGIN
     FROM (SELECT outfit_id, sum(step)::integer AS step FROM (TABLE added UNION ALL TABLE removed) AS steps GROUP BY 1) AS s
     WHERE c.id = s.outfit_id AND s.step <> 0 AND NOT {has_number}
   )
-  SELECT array_agg(('likes', outfit_id, user_id, NULL, now())::attached_problems) INTO waiting FROM found WHERE waits;
+  SELECT array_agg(('likes', outfit_id, user_id, NULL)::attached_problems) INTO waiting FROM found WHERE waits;
   IF waiting IS NOT NULL THEN
     INSERT INTO attached_problems SELECT * FROM unnest(waiting) ON CONFLICT DO NOTHING;
   END IF;
-END $$;
+END $attached$;
 
 -- After their outfits and likes.
 CREATE OR REPLACE FUNCTION attached_remove_users(gone integer[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql AS $attached$
 DECLARE
   kept integer[] := ARRAY(SELECT DISTINCT user_id FROM outfits WHERE user_id = ANY (gone));
   liked bigint[];
@@ -130,12 +140,12 @@ BEGIN
   DELETE FROM idempotency_keys WHERE user_id = ANY (gone);
   DELETE FROM users WHERE id = ANY (gone);
   PERFORM attached_save_likes(liked, likers) WHERE liked IS NOT NULL;
-END $$;
+END $attached$;
 
 -- Carries over what is given, as far as it can be represented. Writes here are refused but between the two lines that set
 -- the marker. An assignment costs less than PERFORM.
 CREATE OR REPLACE FUNCTION attached_save(given_users bigint[], given_outfits bigint[], liked bigint[], likers bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql {same_text} AS $attached$
 #variable_conflict use_column
 DECLARE
   arrived integer[];
@@ -143,6 +153,7 @@ DECLARE
   gone_users integer[];
   nothing text := set_config('outfit_gateway.attached', pg_current_xact_id()::text, true);
 BEGIN
+  nothing := attached_open_tables();
   IF given_users IS NOT NULL THEN
     SELECT * INTO arrived, gone_users FROM attached_save_users(given_users);
     IF arrived IS NOT NULL THEN
@@ -151,10 +162,11 @@ BEGIN
       INTO given_outfits, liked, likers FROM attached_problems WHERE user_id = ANY (arrived);
     END IF;
   END IF;
+  IF given_outfits IS NOT NULL AND liked IS NOT NULL OR gone_users IS NOT NULL THEN
+    PERFORM FROM outfits WHERE id = ANY (given_outfits || liked || ARRAY(SELECT outfit_id::bigint FROM outfit_likes WHERE user_id = ANY (gone_users)))
+    ORDER BY id FOR UPDATE;
+  END IF;
   IF given_outfits IS NOT NULL THEN
-    IF liked IS NOT NULL THEN
-      PERFORM FROM outfits WHERE id = ANY (given_outfits || liked) ORDER BY id FOR UPDATE;
-    END IF;
     SELECT * INTO arrived, gone FROM attached_save_outfits(given_outfits);
     IF gone IS NOT NULL THEN
       -- Not left to foreign keys and triggers, which do not fire in logical replication.
@@ -191,11 +203,11 @@ BEGIN
     nothing := attached_remove_users(gone_users);
   END IF;
   nothing := set_config('outfit_gateway.attached', '', true);
-END $$;
+END $attached$;
 
 -- Each alone: one that fails is recorded, and the others are saved. Errors of concurrency are the caller's.
 CREATE OR REPLACE FUNCTION attached_save_each(given_users bigint[], given_outfits bigint[], liked bigint[], likers bigint[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql {same_text} AS $attached$
 DECLARE
   one record;
 BEGIN
@@ -228,12 +240,12 @@ BEGIN
       INSERT INTO attached_problems VALUES (one.kind, one.id, one.user_id, SQLERRM) ON CONFLICT (kind, id, user_id) DO UPDATE SET problem = excluded.problem;
     END;
   END LOOP;
-END $$;
+END $attached$;
 
 -- Plans for a few ids are made once for a session: planning takes ten times as long as running them. By indexes, so that such
 -- a plan is right for a million, too.
 CREATE OR REPLACE FUNCTION attached_try(given_users bigint[], given_outfits bigint[], liked bigint[], likers bigint[]) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $attached$
 DECLARE
   nothing text;
 BEGIN
@@ -242,11 +254,11 @@ EXCEPTION WHEN transaction_rollback OR lock_not_available THEN
   RAISE;
 WHEN OTHERS THEN
   PERFORM attached_save_each(given_users, given_outfits, liked, likers);
-END $$;
+END $attached$;
 
 -- Carries over what a transaction has changed: the calling one, or one that is committed.
 CREATE OR REPLACE FUNCTION attached_carry(whose xid8) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql AS $attached$
 DECLARE
   noted record;
 BEGIN
@@ -257,16 +269,17 @@ BEGIN
   IF noted.users IS NOT NULL OR noted.outfits IS NOT NULL OR noted.liked IS NOT NULL THEN
     PERFORM attached_try(noted.users, noted.outfits, noted.liked, noted.likers);
   END IF;
-END $$;
+END $attached$;
 
 -- At COMMIT, behind all other deferred triggers: foreign keys lock rows of the old tables, and whoever has locked one here
 -- must not wait there. So the first note of a transaction adds a last one, which carries. A transaction of another isolation
--- level does not see what others commit meanwhile: it would fail for reasons that it would not have had alone. Its changes stay
--- noted, and a gateway carries them over.
+-- level does not see what others commit meanwhile: it would fail for reasons that it would not have had alone. One that
+-- needs an old table that another has exclusively would wait for long. Their changes stay noted, and a gateway carries them over.
 CREATE OR REPLACE FUNCTION attached_carry_own() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $attached$
 DECLARE
   nothing text;
+  patience text := current_setting('lock_timeout');
 BEGIN
   {find_schema}
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -283,6 +296,13 @@ BEGIN
     END IF;
     RETURN NULL;
   END IF;
+  BEGIN
+    PERFORM set_config('lock_timeout', '100', true), attached_open_tables(), set_config('lock_timeout', patience, true);
+  EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    RETURN NULL;
+  WHEN OTHERS THEN
+    -- What cannot be read is recorded below.
+  END;
   -- A deferred trigger of the old service may have noted more since the first note.
   IF (SELECT count(*) FROM attached_changes WHERE xid = NEW.xid AND (users, outfits, liked, likers) IS DISTINCT FROM (NEW.users, NEW.outfits, NEW.liked, NEW.likers)) = 0
     AND current_setting('outfit_gateway.carried', true) IS DISTINCT FROM NEW.xid::text THEN
@@ -293,11 +313,11 @@ BEGIN
   END IF;
   nothing := set_config('outfit_gateway.noted', '', true);
   RETURN NULL;
-END $$;
+END $attached$;
 
 CREATE OR REPLACE FUNCTION attached_refuse() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $attached$
 BEGIN
   RAISE SQLSTATE 'OG002' USING MESSAGE = 'outfits, users and likes follow the attached tables of the old service',
     HINT = 'Write to these tables. Attached both ways, save_outfit and its like do so.';
-END $$;
+END $attached$;

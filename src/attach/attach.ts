@@ -9,7 +9,13 @@ import { applyPendingChanges } from '../outfits/counts.ts';
 import { moveSequences } from '../outfits/writes/bulk.ts';
 import { attachedMapping, carryNoted, type Key, retryProblems, saveKeys } from './attachment.ts';
 import type { Kind } from './columns.ts';
-import { type Comparison, compare, type Difference, guardedTables } from './compare.ts';
+import {
+  type Comparison,
+  compare,
+  type Difference,
+  guardedTables,
+  maxDifferences,
+} from './compare.ts';
 import type { Mapping } from './mapping.ts';
 import {
   findReadColumns,
@@ -258,7 +264,7 @@ async function mend(
   statements: Statements,
   { signal, onMended }: AttachOptions,
 ): Promise<Comparison> {
-  for (let round = 1; ; round++) {
+  for (let round = 1; ; ) {
     signal.throwIfAborted();
     let retried: Key | undefined;
     do {
@@ -268,6 +274,8 @@ async function mend(
     const comparison = await compare(pool, statements);
     const { differences } = comparison;
     if (differences.length === 0 || round === maxRounds) return comparison;
+    // There are more of them.
+    if (differences.length < maxDifferences) round++;
     for (const kind of ['users', 'outfits', 'likes', 'numbers'] as const) {
       const wrong = differences.filter((one) => one.kind === kind);
       if (wrong.length === 0) continue;

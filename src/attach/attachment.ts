@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { commandText } from '../config/package.ts';
-import { isTimeLimit, lockNotAvailable, sqlStateOf } from '../database/errors.ts';
+import { lockNotAvailable, sqlStateOf } from '../database/errors.ts';
 import { retryDeadlocks } from '../database/transaction.ts';
 import type { Kind } from './columns.ts';
 import { checkTriggers, readSubscriptions } from './compare.ts';
@@ -55,7 +55,7 @@ export async function saveKeys(
   }
 }
 
-/** Rows or transactions in a look: a gateway that starts waits for the first one. */
+/** Rows or transactions in a look. */
 const mostAtOnce = 1_000;
 const retriedKeys = `
   SELECT kind, id::text, user_id::text AS "userId" FROM attached_problems
@@ -88,39 +88,30 @@ const laterLockTimeout = 10;
 
 /**
  * Carries over what transactions of other isolation levels have noted. Each alone, whose locks are in the order of ids: the old
- * service would deadlock with several. What is locked stays noted. @param most of them; null: all
- * @param time milliseconds for all, half of it for one; 0: no limit @returns how many were locked, or took too long
+ * service would deadlock with several. What is locked stays noted. @param most of them; null: all @returns how many were locked
  */
-export async function carryNoted(pool: pg.Pool, most: number | null, time = 0): Promise<number> {
-  const start = performance.now();
+export async function carryNoted(pool: pg.Pool, most: number | null): Promise<number> {
   const { rows } = await pool.query<{ xid: string }>(
     `SELECT xid::text FROM attached_changes WHERE NOT current_setting('transaction_read_only')::boolean GROUP BY xid ORDER BY attached_changes.xid LIMIT $1`,
     [most],
   );
-  let left = 0;
+  let locked = 0;
   for (const { xid } of rows) {
-    if (time > 0 && performance.now() - start > time) break;
-    try {
-      await retryDeadlocks(pool, async (client) => {
-        await client.query(
-          `SET LOCAL lock_timeout = ${left === 0 ? lockTimeout : laterLockTimeout}; SET LOCAL statement_timeout = ${time / 2}`,
-        );
-        await client.query('SELECT attached_carry($1)', [xid]);
-      });
-    } catch (error) {
-      if (!isTimeLimit(error) && sqlStateOf(error) !== lockNotAvailable) throw error;
-      left++;
-    }
+    await retryDeadlocks(pool, async (client) => {
+      const timeout = locked === 0 ? lockTimeout : laterLockTimeout;
+      await client.query(`SET LOCAL lock_timeout = ${timeout}`);
+      await client.query('SELECT attached_carry($1)', [xid]);
+    }).catch((error) => {
+      if (sqlStateOf(error) !== lockNotAvailable) throw error;
+      locked++;
+    });
   }
-  return left;
+  return locked;
 }
 
 /** Milliseconds between two looks, while tables are attached and while none are. */
 const interval = 1_000;
 const idleInterval = 10_000;
-/** Milliseconds of a look for what is noted: a gateway that starts is not listening yet. */
-const firstCarryTime = 5_000;
-const carryTime = 60_000;
 /** Looks between two at the triggers. */
 const triggerLooks = 30;
 
@@ -140,7 +131,6 @@ export class Attachment {
   #looks = 0;
   #retried: Key | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #isStarted = false;
   #isClosed = false;
   #announced: keyof typeof announcements = 'none';
 
@@ -157,7 +147,6 @@ export class Attachment {
   /** Looks now, and then in intervals. */
   async start(): Promise<void> {
     await this.#look().catch(() => {});
-    this.#isStarted = true;
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => this.start(), this.#mapping ? interval : idleInterval);
     this.#timer.unref();
@@ -178,9 +167,11 @@ export class Attachment {
       this.lag = undefined;
       return;
     }
-    await carryNoted(this.pool, mostAtOnce, this.#isStarted ? carryTime : firstCarryTime);
+    const look = this.#looks++;
+    // A gateway that starts is not listening yet.
+    if (look > 0) await carryNoted(this.pool, mostAtOnce);
     this.lag = (await readSubscriptions(this.pool, this.#mapping)).lag;
-    if (this.#looks++ % triggerLooks !== 0) return;
+    if (look % triggerLooks !== 0) return;
     this.#retried = await retryProblems(this.pool, this.#retried, interval);
     const { rows } = await this.pool.query(
       'SELECT count(problem)::int AS number FROM attached_problems',

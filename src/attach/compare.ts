@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { type Kind, writtenColumns } from './columns.ts';
 import type { Mapping } from './mapping.ts';
-import { type Statements, triggersOf, watchedTables } from './statements.ts';
+import { type Statements, settings, triggersOf, watchedTables } from './statements.ts';
 
 export interface Difference {
   /** `numbers`: an outfit whose number of likes is not that of its rows. */
@@ -19,7 +19,7 @@ export interface Difference {
 
 export interface Problem {
   readonly kind: Kind;
-  /** Null: it waits. */
+  /** Null: the likes wait for a user or outfit that is not here. */
   readonly problem: string | null;
   readonly rows: number;
   /** The first ids. */
@@ -29,29 +29,26 @@ export interface Problem {
 export interface Comparison {
   readonly differences: readonly Difference[];
   readonly problems: readonly Problem[];
-  /** Likes whose user or outfit is not here. */
-  readonly waitingLikes: number;
 }
 
 /** Most differences of one kind. */
-const maxDifferences = 10_000;
+export const maxDifferences = 100_000;
 
 /** @returns at most `maxDifferences` of each kind */
 export async function compare(pool: pg.Pool, statements: Statements): Promise<Comparison> {
   return inTransaction(pool, async (client) => {
     // Merging and hashing millions of rows.
-    await client.query("SET LOCAL work_mem = '128MB'; SET LOCAL jit = off");
+    const wanted = ["work_mem = '128MB'", 'jit = off', ...settings];
+    await client.query(wanted.map((one) => `SET LOCAL ${one}`).join('; '));
     const differences: Difference[] = [];
     for (const text of findDifferences(statements)) {
       differences.push(...(await client.query<Difference>(text)).rows);
     }
-    const { rows } = await client.query<Problem>(
+    const { rows: problems } = await client.query<Problem>(
       `SELECT kind, problem, count(*)::int AS rows, (array_agg(id::float8 ORDER BY id))[1:3] AS first
-       FROM attached_problems GROUP BY 1, 2 ORDER BY 1, 2`,
+       FROM attached_problems WHERE problem IS NOT NULL OR kind = 'likes' GROUP BY 1, 2 ORDER BY problem IS NULL, 1, 2`,
     );
-    const problems = rows.filter(({ problem }) => problem);
-    const waiting = rows.find(({ kind, problem }) => kind === 'likes' && !problem);
-    return { differences, problems, waitingLikes: waiting?.rows ?? 0 };
+    return { differences, problems };
   });
 }
 
@@ -69,7 +66,7 @@ function findDifferences({ rows, hasNumber, hasLikes }: Statements): string[] {
     return `SELECT '${kind}' AS kind, coalesce(s.id, h.id)::float8 AS id, 0 AS "userId", ${found('id')},
         CASE WHEN s.id = h.id THEN array_remove(ARRAY[${differing.join(', ')}]::text[], NULL) ELSE '{}' END AS columns
       FROM (${there}) s FULL JOIN ${kind} h ON h.id = s.id
-      WHERE s.problem IS NULL AND (s.id IS NULL OR h.id IS NULL OR (${list('h')}) IS DISTINCT FROM (${list('s')})${more}) AND ${isNoProblem(kind, 'coalesce(s.id, h.id)', '')}
+      WHERE (s.problem IS NOT NULL OR s.id IS NULL OR h.id IS NULL OR (${list('h')}) IS DISTINCT FROM (${list('s')})${more}) AND ${isNoProblem(kind, 'coalesce(s.id, h.id)', '')}
       LIMIT ${maxDifferences}`;
   };
   const found = (key: string) =>
@@ -86,7 +83,7 @@ function findDifferences({ rows, hasNumber, hasLikes }: Statements): string[] {
        SELECT * FROM (${rows.likes}) l
        WHERE EXISTS (SELECT FROM outfits o WHERE o.id = l.outfit_id) AND EXISTS (SELECT FROM users u WHERE u.id = l.user_id)
      ) s FULL JOIN outfit_likes h ON h.outfit_id = s.outfit_id AND h.user_id = s.user_id
-     WHERE ${hasLikes} AND (s.outfit_id IS NULL OR h.outfit_id IS NULL)
+     WHERE ${hasLikes} AND (s.outfit_id IS NULL OR h.outfit_id IS NULL OR h.created IS NULL AND s.created IS NOT NULL)
        AND ${isNoProblem('likes', 'coalesce(s.outfit_id, h.outfit_id)', 'AND p.user_id = coalesce(s.user_id, h.user_id)')} LIMIT ${maxDifferences}`,
     `SELECT 'numbers' AS kind, c.id::float8 AS id, 0 AS "userId", 'different' AS found, '{likes}'::text[] AS columns
      FROM outfit_like_counts c LEFT JOIN (SELECT outfit_id, count(*) AS number FROM outfit_likes GROUP BY 1) r ON r.outfit_id = c.id
@@ -100,13 +97,14 @@ export async function readSubscriptions(
   mapping: Mapping,
 ): Promise<{ readonly sentences: string[]; readonly lag: number | undefined }> {
   const { rows } = await client.query<{ sentence: string | null; lag: number | null }>(
-    `SELECT CASE WHEN NOT s.subenabled THEN format('the subscription %s is disabled', s.subname)
+    `SELECT CASE WHEN s.oid IS NULL THEN format('no subscription has the table %s', name)
+       WHEN NOT s.subenabled THEN format('the subscription %s is disabled', s.subname)
        WHEN a.pid IS NULL THEN format('the subscription %s is not running', s.subname)
        WHEN r.srsubstate <> 'r' THEN format('the subscription %s has not copied %s yet', s.subname, r.srrelid::regclass) END AS sentence,
        extract(epoch FROM clock_timestamp() - a.last_msg_receipt_time)::float8 AS lag
-     FROM pg_subscription_rel r JOIN pg_subscription s ON s.oid = r.srsubid
-     LEFT JOIN pg_stat_subscription a ON a.subid = s.oid AND a.relid IS NULL
-     WHERE r.srrelid IN (SELECT to_regclass(name) FROM unnest($1::text[]) AS name)`,
+     FROM unnest($1::text[]) AS name LEFT JOIN pg_subscription_rel r ON r.srrelid = to_regclass(name)
+     LEFT JOIN pg_subscription s ON s.oid = r.srsubid LEFT JOIN pg_stat_subscription a ON a.subid = s.oid AND a.relid IS NULL
+     WHERE EXISTS (SELECT FROM unnest($1::text[]) AS other JOIN pg_subscription_rel ON srrelid = to_regclass(other))`,
     [watchedTables(mapping).map(({ name }) => name)],
   );
   const sentences = [...new Set(rows.flatMap(({ sentence }) => sentence ?? []))];

@@ -59,9 +59,11 @@ export async function makeStatements(client: Queryable, mapping: Mapping): Promi
     const refuseTable = (sentence: string): never => {
       throw new ConfigError(`The mapping names ${name}: ${sentence}.`);
     };
-    await client
+    const { fields } = await client
       .query(`SELECT ${list} FROM ${name} LIMIT 0`)
       .catch((error) => refuseTable(messageOf(error)));
+    const wrong = fields.find(({ dataTypeID }) => !idTypes.includes(dataTypeID));
+    if (wrong) refuseTable(`its column ${wrong.name} is not a number`);
     const { rows: found } = await client.query(isTable, [name]);
     if (!found[0]) refuseTable('it is not a table, so name the tables that it reads');
   }
@@ -81,6 +83,8 @@ export async function makeStatements(client: Queryable, mapping: Mapping): Promi
   };
 }
 
+const { INT2, INT4, INT8, NUMERIC } = pg.types.builtins;
+const idTypes: readonly number[] = [INT2, INT4, INT8, NUMERIC];
 const isTable = "SELECT FROM pg_class WHERE oid = $1::regclass AND relkind IN ('r', 'p')";
 
 function refuse(kind: string, sentence: string): never {
@@ -118,6 +122,15 @@ export function watchedTables(mapping: Mapping): WatchedTable[] {
   return [...tables].map(([name, notes]) => ({ name, notes }));
 }
 
+/** What values are as text, which is the same for all sessions. */
+export const settings = [
+  "TimeZone = 'UTC'",
+  "DateStyle = 'ISO'",
+  'IntervalStyle = postgres',
+  'bytea_output = hex',
+  'extra_float_digits = 1',
+];
+
 /** SQL of the mapping is put in last, as it may have braces. */
 function fill(rows: Statements['rows'], hasNumber: boolean): string {
   const template = readFileSync(new URL('prisma/attach.sql', packageFolder), 'utf8');
@@ -136,7 +149,12 @@ function fill(rows: Statements['rows'], hasNumber: boolean): string {
     /^-- EACH of users and outfits\n(.*?)^-- END\n/ms,
     (_whole, part: string) => ofKind(part, 'users') + ofKind(part, 'outfits'),
   );
-  return put(expanded, { ...rows, has_number: String(hasNumber), find_schema: findSchema });
+  return put(expanded, {
+    ...rows,
+    has_number: String(hasNumber),
+    find_schema: findSchema,
+    same_text: settings.map((one) => `SET ${one}`).join(' '),
+  });
 }
 
 /**

@@ -46,16 +46,32 @@ export async function makeWrites(
 ): Promise<string> {
   const tables = Object.entries(write.tables);
   const [[first, firstTable] = ['', { id: '', columns: {}, insert: {} }]] = tables;
+  const attempt = async (what: string, statement: string | undefined) => {
+    if (statement === undefined) return;
+    await client.query(`EXPLAIN ${statement}`).catch((error) => {
+      throw new ConfigError(`What the mapping ${what}: ${messageOf(error)}.`);
+    });
+  };
   for (const [nth, [name, table]] of tables.entries()) {
     await refuseMissingColumns(client, name, table, nth === 0);
-    for (const statement of [
-      insertInto(name, table, nth === 0, 'NULL::outfits'),
-      updateOf(name, table, 'NULL::outfits', 'NULL::outfits'),
-    ]) {
-      await client.query(`EXPLAIN ${statement}`).catch((error) => {
-        throw new ConfigError(`What the mapping writes to ${name}: ${messageOf(error)}.`);
-      });
-    }
+    await attempt(`writes to ${name}`, insertInto(name, table, nth === 0, 'NULL::outfits'));
+    await attempt(`writes to ${name}`, updateOf(name, table, 'NULL::outfits', 'NULL::outfits'));
+  }
+  for (const what of ['like', 'unlike', 'delete'] as const) {
+    const statement = write[what]?.replace(
+      /\b(?:l\.outfit_id|l\.user_id|o\.id)\b/g,
+      'NULL::integer',
+    );
+    await attempt(`has as ${what}`, statement);
+  }
+  const { rows: subscribed } = await client.query<{ name: string }>(
+    'SELECT srrelid::regclass::text AS name FROM pg_subscription_rel WHERE srrelid = ANY ($1::text[]::regclass[])',
+    [watched],
+  );
+  if (subscribed[0]) {
+    throw new ConfigError(
+      `${subscribed[0].name} comes from another database, by a subscription: leave "write" out of the mapping.`,
+    );
   }
   const key = pg.escapeIdentifier(firstTable.id);
   const references = await findReferences(client, first, key, write);
@@ -131,6 +147,14 @@ BEGIN
     IF liked = EXISTS (SELECT FROM outfit_likes g WHERE g.outfit_id = which AND g.user_id = who) OR NOT EXISTS (SELECT FROM outfits WHERE id = which) THEN
       RETURN;
     END IF;
+  END IF;
+  IF liked THEN
+    ${like(write.like)}
+  ELSE
+    ${like(write.unlike)}
+  END IF;
+  PERFORM attached_carry_now();
+  IF ${hasNumber} THEN
     PERFORM set_config('outfit_gateway.attached', pg_current_xact_id()::text, true);
     IF liked THEN
       INSERT INTO outfit_likes (outfit_id, user_id, imported, created) VALUES (which, who, true, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
@@ -139,12 +163,6 @@ BEGIN
     END IF;
     PERFORM set_config('outfit_gateway.attached', '', true);
   END IF;
-  IF liked THEN
-    ${like(write.like)}
-  ELSE
-    ${like(write.unlike)}
-  END IF;
-  PERFORM attached_carry_now();
 END $attached$;`;
 }
 

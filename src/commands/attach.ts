@@ -6,7 +6,6 @@ import { type Comparison, checkTriggers, compare } from '../attach/compare.ts';
 import { readMapping } from '../attach/mapping.ts';
 import { makeStatements } from '../attach/statements.ts';
 import { ConfigError, readConfig } from '../config/config.ts';
-import { commandText } from '../config/package.ts';
 import type { Database } from '../database/database.ts';
 import { OperatorError } from '../errors.ts';
 import { formatNumber, listFirst, type Output } from '../transfer/reporter.ts';
@@ -56,7 +55,7 @@ export async function run(
       const mapping = await attachedMapping(pool);
       if (!mapping) throw new OperatorError(`Nothing is attached to the ${description}.`);
       const triggers = await checkTriggers(pool, mapping);
-      for (const sentence of triggers) stdout.write(`${sentence}: run ${commandText('attach')}.\n`);
+      for (const sentence of triggers) stdout.write(`${sentence}.\n`);
       const compared = compare(pool, await makeStatements(pool, mapping));
       return conclude(await untilAborted(compared, signal), stdout) + triggers.length && 1;
     }
@@ -92,10 +91,12 @@ export function refuseEmbedded(databaseUrl: string | undefined): void {
 }
 
 function conclude(comparison: Comparison, stdout: Output): number {
-  const { differences, problems, waitingLikes } = comparison;
+  const { differences, problems } = comparison;
   for (const { kind, problem, rows, first } of problems) {
     stdout.write(
-      `${formatNumber(rows)} ${kind} cannot be carried over (${listFirst(first.map(String), rows, 3)}): ${problem}.\n`,
+      problem === null
+        ? `${formatNumber(rows)} ${kind} wait for a user or outfit that is not here.\n`
+        : `${formatNumber(rows)} ${kind} cannot be carried over (${listFirst(first.map(String), rows, 3)}): ${problem}.\n`,
     );
   }
   const kinds = [...new Set(differences.map(({ kind }) => kind))];
@@ -108,11 +109,6 @@ function conclude(comparison: Comparison, stdout: Output): number {
       `${formatNumber(wrong.length)} ${kind} differ: ${listFirst(named.slice(0, 5), wrong.length, 5)}.\n`,
     );
   }
-  if (waitingLikes > 0) {
-    stdout.write(
-      `${formatNumber(waitingLikes)} likes wait for a user or outfit that is not here.\n`,
-    );
-  }
   if (differences.length === 0) stdout.write('Both sides are equal.\n');
-  return differences.length + problems.length === 0 ? 0 : 1;
+  return differences.length === 0 && problems.every(({ problem }) => problem === null) ? 0 : 1;
 }

@@ -264,6 +264,56 @@ describe('a transaction of the old service', () => {
     await expect.poll(late, { timeout: 60_000 }).toEqual([{ id: 7 }, { id: 8 }]);
   });
 
+  test.each([
+    ['changes a table and its rows', 'ALTER TABLE shop.picture ADD note text'],
+    ['empties a table', 'TRUNCATE shop.likes'],
+  ])(
+    'waits for no other that %s, and is carried over by a look after that',
+    async (_what, alter) => {
+      const { old, url, environment } = await attached();
+      const other = await connectForTest(url);
+      await other.query(`BEGIN; ${alter}; UPDATE shop.picture SET key = 'p' WHERE outfit_id = 7`);
+      await old.query("UPDATE shop.outfit SET title = 'new' WHERE id = 7");
+      await other.query('COMMIT');
+      await carryNoted(poolOf(url), null);
+      expect(await check(environment)).toEqual(equal);
+    },
+  );
+
+  test('is carried over alike by sessions that write times and bytes in another form', async () => {
+    const { old, environment } = await makeOldTables();
+    const select = mapping.outfits.select.map((line) =>
+      line.replace(
+        'o.description',
+        "concat(o.created, date '2026-01-02', '\\001'::bytea) AS description",
+      ),
+    );
+    const outfits = { ...mapping.outfits, select };
+    expect(await attach(environment, { ...mapping, outfits })).toEqual(equal);
+    await old.query(
+      "SET DateStyle = German; SET TimeZone = 'Asia/Tokyo'; SET bytea_output = escape; UPDATE shop.outfit SET quality = 4 WHERE id = 7; RESET ALL",
+    );
+    expect(await check(environment)).toEqual(equal);
+  });
+
+  test('carries over when a like was given, also where the mapping says so later', async () => {
+    const { old, environment } = await attached();
+    await old.query("ALTER TABLE shop.likes ADD given timestamptz NOT NULL DEFAULT '2026-01-02Z'");
+    const likes = {
+      ...mapping.likes,
+      select: 'SELECT outfit_id, person_id AS user_id, given AS created FROM shop.likes',
+    };
+    expect(await attach(environment, { ...mapping, likes })).toMatchObject({ code: 0 });
+    await old.query("UPDATE shop.likes SET given = '2026-01-03Z' WHERE outfit_id = 8");
+    const { rows } = await old.query(
+      'SELECT DISTINCT outfit_id = 8 AS later, created FROM gateway.outfit_likes ORDER BY 1',
+    );
+    expect(rows).toEqual([
+      { later: false, created: '1767312000000000' },
+      { later: true, created: '1767398400000000' },
+    ]);
+  });
+
   test('locks nothing here before it commits, so that two that like in another order do not deadlock', async () => {
     const { old, url, environment } = await attached();
     const other = await connectForTest(url);
@@ -316,6 +366,17 @@ describe('what cannot be represented', () => {
     expect(await outfit(910)).toMatchObject({ likes: 1 });
     expect(await outfit(912)).toMatchObject({ user_id: 90, likes: 1 });
     expect(await check(environment)).toEqual(equal);
+  });
+
+  test('is named by check, too, if no trigger has noted it', async () => {
+    const { old, environment } = await attached();
+    await old.query(`ALTER TABLE shop.person DISABLE TRIGGER attached_update; UPDATE shop.person SET username = NULL WHERE id = 5;
+      ALTER TABLE shop.person ENABLE TRIGGER attached_update`);
+    expect((await check(environment)).stdout).toBe('1 users differ: 5 different username.\n');
+    expect(await attach(environment)).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('1 users cannot be carried over (5): username is null.'),
+    });
   });
 
   test('is a number of microseconds before the year 1 or after 9999', async () => {
@@ -769,6 +830,11 @@ describe('the command', () => {
       'of a table that does not exist',
       (given) => ({ ...given, users: { ...given.users, changes: { 'shop.nobody': 'id' } } }),
       'The mapping names shop.nobody: relation "shop.nobody" does not exist.',
+    ],
+    [
+      'of a column that has no number',
+      (given) => ({ ...given, users: { ...given.users, changes: { 'shop.person': 'username' } } }),
+      'The mapping names shop.person: its column username is not a number.',
     ],
     [
       'without a column that is needed',

@@ -233,6 +233,33 @@ describe('a mutation', () => {
     expect(await check(environment)).toEqual(equal);
   });
 
+  test('users who like outfits of each other are deleted there at the same time, without a deadlock', async () => {
+    const { old, url, environment } = await attached(bothWaysByNumber);
+    await old.query(`INSERT INTO shop.person (id, username) VALUES (101, 'a'), (102, 'b');
+      INSERT INTO shop.outfit (id, person_id) VALUES (301, 101), (302, 102); INSERT INTO shop.picture VALUES (301, 'p'), (302, 'p')`);
+    await queryHere(old, 'SELECT save_like(301, 102), save_like(302, 101)');
+    const [first, second] = [await connectForTest(url), await connectForTest(url)];
+    const waiting = async () =>
+      (
+        await old.query(
+          "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+      ).rows[0].count;
+    // It is held up between its own outfit and that of the other.
+    await old.query('BEGIN; SELECT FROM gateway.outfit_likes WHERE outfit_id = 301 FOR UPDATE');
+    const ended = [];
+    for (const [nth, client] of [first, second].entries()) {
+      await client.query(
+        `BEGIN; DELETE FROM shop.outfit WHERE id = ${301 + nth}; DELETE FROM shop.person WHERE id = ${101 + nth}`,
+      );
+      ended.push(client.query('COMMIT'));
+      await expect.poll(waiting).toBe(nth + 1);
+    }
+    await old.query('COMMIT');
+    await Promise.all(ended);
+    expect(await check(environment)).toEqual(equal);
+  });
+
   test('a like of an outfit that the old service deletes meanwhile finds none', async () => {
     const { old, url, environment } = await attached();
     const other = await connectForTest(url);
@@ -332,6 +359,19 @@ describe('attach', () => {
         },
       }),
       'What the mapping writes to shop.picture: column o.nothing does not exist',
+    ],
+    [
+      'a table of likes that exists',
+      (write) => ({ ...write, unlike: 'DELETE FROM shop.nothing WHERE outfit_id = l.outfit_id' }),
+      'What the mapping has as unlike: relation "shop.nothing" does not exist',
+    ],
+    [
+      'a column of the outfit that is deleted',
+      (write) => ({
+        ...write,
+        delete: 'UPDATE shop.outfit SET deleted = now() WHERE id = o.nothing',
+      }),
+      'What the mapping has as delete: missing FROM-clause entry for table "o"',
     ],
   ])('refuses to write without %s', async (_what, change, sentence) => {
     const { old, environment } = await makeOldTables();

@@ -8,7 +8,7 @@ import { checkMapping } from '../../src/attach/mapping.ts';
 import { connectForTest } from '../support/databases/connections.ts';
 import { isInstalled, startDebianPostgres } from '../support/databases/debian-postgres.ts';
 import { makeDatabase, migrateDatabase } from '../support/databases/test-database.ts';
-import { attach, check, makeOldTables, mapping } from '../support/legacy/old-tables.ts';
+import { attach, bothWays, check, makeOldTables, mapping } from '../support/legacy/old-tables.ts';
 
 describe.skipIf(!isInstalled)('by a subscription', () => {
   let server: string;
@@ -83,6 +83,14 @@ describe.skipIf(!isInstalled)('by a subscription', () => {
     );
     await arrive();
     expect(await check(here.environment)).toMatchObject({ code: 0 });
+    expect((await attach(here.environment, bothWays)).stderr).toContain(
+      'comes from another database, by a subscription',
+    );
+    const changes = { ...mapping.outfits.changes, 'shop.comment': 'outfit_id' };
+    const more = checkMapping({ ...mapping, outfits: { ...mapping.outfits, changes } }, 'it');
+    expect((await readSubscriptions(here.old as never, more)).sentences).toEqual([
+      'no subscription has the table shop.comment',
+    ]);
     await here.old.query('ALTER SUBSCRIPTION shop_person DISABLE');
     await there.old.query("UPDATE shop.outfit SET title = 'later' WHERE id = 50");
     expect((await check(here.environment)).stdout).toContain(
