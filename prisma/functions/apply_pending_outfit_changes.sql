@@ -45,7 +45,8 @@ BEGIN
     state.is_misshapen := add_changes_to_outfit_buckets(upto) OR state.is_misshapen;
     UPDATE outfit_counts_state SET snapshot = upto, is_misshapen = state.is_misshapen;
   END IF;
-  IF applied > 0 AND state.prune_snapshot_at < now() - interval '1 minute' THEN
+  -- Not with the snapshot of a batch: a cache may have a snapshot that ends later, and did not see all of it.
+  IF applied > 0 AND last IS NULL AND state.prune_snapshot_at < now() - interval '1 minute' THEN
     DELETE FROM outfit_changes c
     WHERE c.xid < pg_snapshot_xmax(state.prune_snapshot) AND pg_visible_in_snapshot(c.xid, state.prune_snapshot);
     UPDATE outfit_counts_state SET oldest_kept_xid = pg_snapshot_xmax(state.prune_snapshot), prune_snapshot = upto, prune_snapshot_at = now();

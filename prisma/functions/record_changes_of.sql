@@ -5,7 +5,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
   EXECUTE format('CREATE OR REPLACE TRIGGER record_changed AFTER INSERT OR UPDATE OR DELETE ON %s
     FOR EACH ROW EXECUTE FUNCTION record_row_change(%s)', target,
-    (SELECT string_agg(quote_literal(attname), ', ' ORDER BY attname COLLATE "C")
+    (SELECT string_agg(quote_literal(attname), ', ' ORDER BY array_position(indkey::int2[], attnum))
      FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey) WHERE indrelid = target AND indisprimary));
   EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER record_changed', target);
 END $$;

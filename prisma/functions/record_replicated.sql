@@ -17,5 +17,9 @@ BEGIN
   SELECT pg_current_xact_id(), id, user_id, private, likes, created, modified
   FROM jsonb_to_record(to_jsonb(NEW)) AS n (id integer, user_id integer, private boolean, likes integer, created bigint, modified bigint)
   WHERE id IS NOT NULL;
+  -- The first copy of a subscription copies each table by itself: lists by likes were read without this outfit.
+  IF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'outfits' THEN
+    INSERT INTO outfit_changes (xid) SELECT pg_current_xact_id() FROM outfit_like_counts WHERE id = NEW.id;
+  END IF;
   RETURN NULL;
 END $$;

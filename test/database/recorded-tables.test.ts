@@ -20,9 +20,8 @@ const fields = {
   note2: { rows: { notes: [2] } },
   big: { rows: { notes: [rowKeyOf([9_007_199_254_740_993n])] } },
   notes: { tables: ['notes'] },
-  // The columns of the key by their names: a, b.
-  pair: { rows: { pairs: [rowKeyOf([2, 7])] } },
-  otherPair: { rows: { pairs: [rowKeyOf([7, 2])] } },
+  pair: { rows: { pairs: [rowKeyOf([7, 2])] } },
+  otherPair: { rows: { pairs: [rowKeyOf([2, 7])] } },
   other: { rows: { others: [1] } },
 } as const satisfies Record<string, Dependencies>;
 const names = Object.keys(fields) as (keyof typeof fields)[];

@@ -207,6 +207,70 @@ test('on PostgreSQL, what a session with the role of a replica writes ends what 
   }
 });
 
+const parts = {
+  user: `INSERT INTO users (id, username) VALUES (7777, 'copied')`,
+  outfit: `INSERT INTO outfits (id, title, image_key, image_original_key, user_id, created, modified)
+    VALUES (7777, '#copied', 'a', 'a', 7777, 1, 1)`,
+  likes:
+    'INSERT INTO outfit_like_counts (id, private, user_id, likes) VALUES (7777, false, 7777, 1)',
+};
+
+test.each([
+  ['likes', 'outfit', 'user'],
+  ['outfit', 'user', 'likes'],
+  ['likes', 'user', 'outfit'],
+] as const)(
+  'lists have what the first copy of a subscription brings as %s, %s, %s',
+  async (...order) => {
+    const gateway = await openGateway('PostgreSQL', rows, { PAGE_SIZE: '3' });
+    onTestFinished(() => gateway.close());
+    const fields = [
+      'outfits(ordering: CREATED_ASC)',
+      'outfits(ordering: LIKE_COUNT_ASC)',
+      'outfits(filter: { hashtags: ["copied"] })',
+    ];
+    const ranges = ['ordering: ID_ASC, last: 1', 'ordering: LIKE_COUNT_ASC, first: 1'];
+    const queries = [
+      ...fields.map((field) => `{ ${field} { count results { databaseId } } }`),
+      ...ranges.map((range) => `{ outfitConnection(${range}) { edges { node { databaseId } } } }`),
+      '{ outfit(databaseId: 7777) { databaseId } }',
+    ];
+    const askAll = () =>
+      Promise.all(queries.map(async (query) => (await getGraphql(gateway.app, { query })).body));
+    const client = await gateway.database.pool.connect();
+    try {
+      await client.query('SET session_replication_role = replica');
+      for (const part of order) {
+        await askAll();
+        await client.query(parts[part]);
+      }
+    } finally {
+      client.release(true);
+    }
+    for (const body of await askAll()) expect(body).toContain('{"databaseId":7777}');
+  },
+);
+
+test('a commit of a transaction that was open at the last look is seen after its change was pruned', async () => {
+  const gateway = await openGateway('PostgreSQL', rows);
+  onTestFinished(() => gateway.close());
+  const { pool } = gateway.database;
+  const title = async () => (await gateway.get(`/api/outfits/${newest.id}/`)).json().title;
+  const change = (text: string) => `UPDATE outfits SET title = '${text}' WHERE id = ${newest.id}`;
+  const prune = `UPDATE outfit_counts_state SET prune_snapshot_at = now() - interval '2 minutes'`;
+  const apply = 'SELECT apply_pending_outfit_changes';
+  await pool.query(`${apply}()`);
+  const client = await connectTo(databaseUrlOf(pool));
+  onTestFinished(() => client.end());
+  await client.query(`BEGIN; ${change('late')}`);
+  // Later transactions, which end before it.
+  for (const id of [oldest.id, 1010, 1020]) await pool.query(likes(9, id));
+  expect(await title()).not.toBe('late');
+  await client.query('COMMIT');
+  for (const batch of [2, 1, 1, 100]) await pool.query(`${prune}; ${apply}(${batch})`);
+  expect(await title()).toBe('late');
+});
+
 function likes(likes: number, id: number): string {
   return `UPDATE outfit_like_counts SET likes = ${likes} WHERE id = ${id}`;
 }

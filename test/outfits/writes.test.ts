@@ -601,9 +601,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
       // A trigger of the operator has the last word.
       [
         `CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS $$
-           BEGIN NEW.private := true; NEW.user_id := ${ownerId}; RETURN NEW; END $$;
+           BEGIN NEW.private := true; NEW.user_id := ${ownerId}; NEW.title := 'Hidden'; RETURN NEW; END $$;
          CREATE TRIGGER hide BEFORE UPDATE ON outfits FOR EACH ROW EXECUTE FUNCTION hide();
-         UPDATE outfits SET title = 'Hidden' WHERE id = ${moved};
+         UPDATE outfits SET quality = 5 WHERE id = ${moved};
          DROP FUNCTION hide CASCADE`,
         { id: moved, private: true, userId: ownerId },
       ],
@@ -614,6 +614,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
       );
       expect(found).toEqual([{ likes: 7, ...expected }]);
     }
+    const text = `SELECT FROM outfit_texts WHERE outfit_id = ${moved} AND folded LIKE '%hidden%'`;
+    expect((await run(text)).rowCount).toBe(1);
     await run(`DELETE FROM outfits WHERE id = ${moved}`);
     for (const check of ['check_outfit_likes', 'check_outfit_counts'])
       expect((await run(`SELECT * FROM ${check}()`)).rows).toEqual([]);

@@ -151,8 +151,8 @@ END $$;
 
 CREATE TRIGGER text_inserted AFTER INSERT ON outfits
   REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION follow_outfit_texts();
--- For each row: a statement trigger with a transition table cannot be limited to columns.
-CREATE TRIGGER text_updated AFTER UPDATE OF id, title, description ON outfits
+-- Not "UPDATE OF": a BEFORE trigger may change these columns too.
+CREATE TRIGGER text_updated AFTER UPDATE ON outfits
   FOR EACH ROW WHEN ((OLD.id, OLD.title, OLD.description) IS DISTINCT FROM (NEW.id, NEW.title, NEW.description))
   EXECUTE FUNCTION follow_outfit_texts();
 CREATE TRIGGER text_deleted AFTER DELETE ON outfits

@@ -29,7 +29,7 @@ interface RowChange {
   readonly key: RowKey;
 }
 
-/** @param columns values of the primary key in the order of the names of their columns, or their text */
+/** @param columns values of the primary key in its order, or their text */
 export function rowKeyOf(columns: readonly (bigint | number)[] | string): RowKey {
   const text = typeof columns === 'string' ? columns : columns.join(',');
   return String(Number(text)) === text ? Number(text) : text;
