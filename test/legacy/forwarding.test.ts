@@ -92,6 +92,10 @@ describe('in front of a service that answers with any bytes', () => {
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n';
     const trailed = await sendRaw(gateway.app, get('/api/outfits/'));
     expect(trailed).toMatch(/\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n$/);
+    for (const asked of [get('/api/x/', 'Trailer: X-Sum'), get('/api/x/').replace('1.1', '1.0')]) {
+      const answer = await sendRaw(gateway.app, asked);
+      expect(answer).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*\r\n\r\n[\s\S]*ok/);
+    }
   });
 
   test('a target in absolute form arrives in origin form, with its authority as Host', async () => {
@@ -199,6 +203,19 @@ describe('in front of a service that answers with any bytes', () => {
     client.destroy();
   });
 
+  test('a body may pause for longer than the old service may be silent', async () => {
+    const client = open();
+    client.write('POST /api/x/ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nfi');
+    await expect.poll(() => arrived()).toMatch(/fi$/);
+    // The pause itself is what is tested: LEGACY_TIMEOUT is a second.
+    await new Promise((settle) => setTimeout(settle, 1_500));
+    service.answer = ok;
+    client.write('\r\n\r\n');
+    const [answer] = await once(client, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1.1 200 OK\r\n/);
+    client.destroy();
+  });
+
   test('pages of listed origins can read why a request failed', async () => {
     service.answer = 'no HTTP';
     const allowed = await sendRaw(gateway.app, get('/api/outfits/', 'Origin: https://app.test'));
@@ -226,6 +243,11 @@ describe('in front of a service that answers with any bytes', () => {
   test.each([
     ['nonsense', 502, 'The old service cannot be reached.'],
     ['HTTP/1.1 2000 no\r\n\r\n', 502, 'The old service cannot be reached.'],
+    [
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
+      502,
+      'The old service cannot be reached.',
+    ],
     ['', 504, 'The old service did not answer in time.'],
   ])('an unreadable answer (%s) is a %i', async (answer, status, detail) => {
     service.answer = answer;

@@ -328,6 +328,20 @@ describe('what is compared', () => {
     },
   );
 
+  test('in canary the answer to a creation that does not end is begun after five seconds', async () => {
+    const gateway = await open({ LEGACY_MODE: 'canary:100', LEGACY_TIMEOUT: '80s' });
+    legacy.intercept = ({ method }, response) => {
+      if (method !== 'POST') return undefined;
+      response.writeHead(201, { 'Content-Type': 'application/json' }).write('{"id": 7');
+      return true;
+    };
+    const created = await post(gateway, '/api/outfits/', {});
+    expect(created.status).toBe(201);
+    expect(new TextDecoder().decode((await created.body?.getReader().read())?.value)).toBe(
+      '{"id": 7',
+    );
+  });
+
   test('in shadow answers that arrive slowly keep no other one from being compared', async () => {
     const { gateway, comparisons } = await openComparing('shadow', { LEGACY_TIMEOUT: '10s' });
     legacy.intercept = ({ url }, response) => {

@@ -62,6 +62,15 @@ describe('a write that the old service has taken', () => {
     expect(await read(gateway, id)).toBeUndefined();
   });
 
+  test('a deletion is seen here at once where what was deleted is a 410', async () => {
+    const gateway = await open();
+    expect(await read(gateway, 7)).toMatchObject({ id: 7 });
+    legacy.intercept = ({ method, url }) =>
+      method === 'GET' && url.pathname === '/api/outfits/7/' ? [410, {}, {}] : undefined;
+    expect((await write(gateway, 'DELETE', '7/')).status).toBe(204);
+    expect(await read(gateway, 7)).toBeUndefined();
+  });
+
   test('a write that the old service has taken is read with the credential of its writer, and without what describes its body', async () => {
     const gateway = await open();
     const headers = {

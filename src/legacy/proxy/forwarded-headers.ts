@@ -14,6 +14,8 @@ const hopByHop = [
   'proxy-authorization',
   'proxy-connection',
   'te',
+  // Node.js refuses it where no trailers can follow, as to HEAD and HTTP/1.0.
+  'trailer',
   'upgrade',
   'http2-settings',
 ];

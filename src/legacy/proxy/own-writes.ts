@@ -46,6 +46,10 @@ export class OwnWrites {
     const [path = ''] = url.split('?', 1);
     const list = this.paths.find((one) => path.startsWith(one));
     if (safeMethods.has(method) || status < 200 || status > 299 || list === undefined) return [];
+    const late = sleep(maxTime, undefined, { ref: false }).then(() => {
+      throw new Error('it took too long');
+    });
+    late.catch(() => {});
     const [, named] = /^(\d+)(?:\/|$)/.exec(path.slice(list.length)) ?? [];
     const chunks = named === undefined && path === list ? await readStart(answer) : [];
     const body = Buffer.concat(chunks);
@@ -59,9 +63,6 @@ export class OwnWrites {
       if (Number.isInteger(id))
         await this.#bring(request, `${list}${id}/`, id, isDeletion, created);
     };
-    const late = sleep(maxTime, undefined, { ref: false }).then(() => {
-      throw new Error('it took too long');
-    });
     await Promise.race([follow(), late]).catch((err) =>
       this.#logThrottle(this.log, (suppressed) =>
         this.log.warn({ err, suppressed }, 'a write in the old service could not be followed'),
@@ -88,7 +89,7 @@ export class OwnWrites {
       const signal = AbortSignal.timeout(maxTime);
       const answer = await upstream.open({ method: 'GET', target, headers, signal });
       const { status, body } = await bufferAnswer(answer);
-      if (status === 404 && isDeletion) return this.records.remove(id);
+      if ((status === 404 || status === 410) && isDeletion) return this.records.remove(id);
       const record = status === 200 ? JSON.parse(body.toString()) : created;
       if (readProperty(record, 'id') !== id) return;
       if (await this.records.save(record, moment)) return;
@@ -96,15 +97,17 @@ export class OwnWrites {
   }
 }
 
-/** Reads an answer to its end, or so much of it; what is left can be piped. */
+/** Reads an answer to its end, or so much of it, or so long; what is left can be piped. */
 function readStart(answer: IncomingMessage): Promise<readonly Buffer[]> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   return new Promise((resolve) => {
     const stop = () => {
+      clearTimeout(timer);
       answer.pause().off('data', onData).off('end', stop).off('close', stop);
       resolve(chunks);
     };
+    const timer = setTimeout(stop, maxTime).unref();
     const onData = (chunk: Buffer) => {
       chunks.push(chunk);
       bytes += chunk.length;

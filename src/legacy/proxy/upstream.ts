@@ -133,7 +133,9 @@ export class Upstream {
       const outgoing = this.#request({ ...this.#address, method, agent, signal, path, headers });
       let answer: IncomingMessage | undefined;
       const timer = setTimeout(() => {
-        if (answer && request.isHeldUp?.()) timer.refresh();
+        // Of the body that it was sent the old service has all, and the rest comes from the client.
+        const isUploading = body?.complete === false && !outgoing.writableNeedDrain;
+        if (answer ? request.isHeldUp?.() : isUploading) timer.refresh();
         else
           (answer ?? outgoing).destroy(
             new HttpError(504, 'LEGACY_TIMEOUT', 'The old service did not answer in time.'),
@@ -144,6 +146,11 @@ export class Upstream {
         clearTimeout(timer);
         const isStale = outgoing.reusedSocket && !(error instanceof HttpError);
         reject(Object.assign(error, { isStale }));
+      });
+      // A status 101 that nobody asked for: without a listener, Node.js closes the connection, and that is all.
+      outgoing.on('upgrade', (_answer, socket) => {
+        socket.destroy();
+        outgoing.emit('error', new Error('it switches protocols'));
       });
       outgoing.on('response', (incoming) => {
         answer = incoming.on('data', onProgress).once('close', () => clearTimeout(timer));
