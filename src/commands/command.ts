@@ -4,6 +4,7 @@ import { type Config, ConfigError, type Environment } from '../config/config.ts'
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate } from '../database/migrations.ts';
 import { checkReady } from '../database/readiness.ts';
+import { messageOf } from '../errors.ts';
 import { describeError } from '../process/exit.ts';
 import { type Output, quoting } from '../transfer/reporter.ts';
 import { type CommandLine, parseLine, settingsOf, withSettings } from './options/command-line.ts';
@@ -47,18 +48,30 @@ export async function runCommand(
   const line = withSettings(command.line(), command.listsSettings);
   const ended = parseLine(line, args, io);
   if (ended !== undefined) return ended;
+  let failure: Error | undefined;
+  stdout.on('error', (error) => {
+    failure = error;
+  });
+  // The last error comes behind the end of the command, and that of standard output is forgotten once it was told.
+  const lost = () => failure ?? stdout.errored;
+  const fail = (sentence: string, code = command.failureCode ?? 1) => {
+    io.stderr.write(`${sentence}\n`);
+    return code;
+  };
   try {
     prepare();
     const env = { ...io.env, ...settingsOf(line) };
     warnOfRanges(env, io.stderr);
-    return await command.run({ ...io, env }, line.opts(), line.args);
+    const code = await command.run({ ...io, env }, line.opts(), line.args);
+    return lost() ? fail(unwritten(lost())) : code;
   } catch (error) {
-    const isInterrupted = io.signal.aborted && isOfAbort(error, io.signal);
-    io.stderr.write(isInterrupted ? 'Interrupted.\n' : `${describeError(error)}\n`);
-    if (isInterrupted) return 130;
-    return error instanceof ConfigError ? 2 : (command.failureCode ?? 1);
+    if (io.signal.aborted && isOfAbort(error, io.signal)) return fail('Interrupted.', 130);
+    if (lost()) return fail(unwritten(lost()));
+    return fail(describeError(error), error instanceof ConfigError ? 2 : undefined);
   }
 }
+
+const unwritten = (error: unknown) => `Standard output cannot be written (${messageOf(error)}).`;
 
 /** Undici, which reads NO_PROXY, knows names and addresses only. */
 function warnOfRanges(env: Environment, stderr: Output): void {

@@ -42,6 +42,8 @@ Exit code: 0 it is done, 1 it failed, 2 the command line or a setting is wrong, 
 Where 1 is an answer, such as "something differs", 2 is also what failed: the help of the command says so.`;
 
 async function main(words: readonly string[]): Promise<void> {
+  // A full disk, a closed reader: what cannot be said ends nothing half way. The exit code of a command tells it.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const [first = 'start'] = words;
   const isOfProgram = ['--help', '-h', '--version'].includes(first);
   if (Object.hasOwn(commands, first)) await runNamed(first, words.slice(1));

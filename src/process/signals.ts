@@ -45,8 +45,7 @@ function onTermination(
 /** Sets the handlers: a signal or an uncaught error calls what was last passed to `closeOnSignal`, then exits. */
 export function endOnSignal(): void {
   onTermination(shutDown, () => process.exit(1));
-  // A full disk, a closed reader: what cannot be said must not end the service. SIGXFSZ would, for `ulimit -f`.
-  process.stderr.on('error', () => {});
+  // What cannot be said must not end the service: this is for `ulimit -f`.
   process.on('SIGXFSZ', () => {});
   process.once('uncaughtException', (error) => {
     // What else fails meanwhile must not end the process before it has closed.

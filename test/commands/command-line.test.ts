@@ -1,4 +1,5 @@
 // The command line as a person types it: commands, options, .env, help, and what a start says.
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeJwt } from 'jose';
@@ -202,6 +203,20 @@ describe('the exit code of', () => {
       expect(await callCommand(command, args, environment)).toMatchObject({ code });
     },
   );
+});
+
+test.each([
+  ['--help', 0, ''],
+  ['token --user 1', 1, 'Standard output cannot be written (ENOSPC: '],
+  ['check --json', 1, 'Standard output cannot be written (ENOSPC: '],
+])('%s on a full disk ends with %i and a sentence', (args, code, sentence) => {
+  const command = `"$0" "$1" ${args} > /dev/full`;
+  const environment = { AUTH_JWT_SECRET: secret, DATA_DIR: join(place, 'none') };
+  const ended = spawnSync('sh', ['-c', command, process.execPath, `${dist}commands/cli.js`], {
+    ...{ cwd: place, env: { ...process.env, ...environment }, encoding: 'utf8' },
+  });
+  expect(ended.status).toBe(code);
+  expect(ended.stderr.slice(0, sentence.length || undefined)).toBe(sentence);
 });
 
 test('ranges in NO_PROXY are said not to count, once, before a command runs', async () => {

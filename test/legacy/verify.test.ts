@@ -433,7 +433,9 @@ describeOnce('verify', () => {
       [['--against', 'http://x/?user=5'], /^--against is .* without a query\.\n$/],
     ])('with %j', async (args, sentence) => {
       const stderr = expect.stringMatching(sentence);
-      expect(await verify((await serve()).url, ...args)).toMatchObject({ code: 2, stderr });
+      // What was compared is told all the same.
+      const stdout = expect.stringMatching(args.includes('--json') ? / compared: /m : /^$/);
+      expect(await verify((await serve()).url, ...args)).toMatchObject({ code: 2, stdout, stderr });
     });
 
     test('with an address that has a query, and with files, which a dry run compares', async () => {

@@ -83,10 +83,6 @@ export function conclude(
   const { broken } = facts;
   const { different, accepted, notes } = report;
   const isSame = different.length === 0;
-  if (file !== undefined) {
-    const same = isSame && broken === undefined;
-    writeWhole(file, { ...facts, same, differences: different, accepted, notes });
-  }
   const lines = [...describeGroups(different), ...notes];
   if (accepted.length > 0) lines.push(`Accepted: ${accepted.map(nameWithTimes).join(', ')}.`);
   const found = isSame
@@ -94,6 +90,10 @@ export function conclude(
     : `${formatNumber(countTimes(different))} difference${countTimes(different) === 1 ? '' : 's'}`;
   lines.push(`${compared} compared: ${found}.`);
   stdout.write(`${lines.join('\n')}\n`);
+  if (file !== undefined) {
+    const same = isSame && broken === undefined;
+    writeWhole(file, { ...facts, same, differences: different, accepted, notes });
+  }
   if (broken !== undefined) {
     stderr.write(`Not everything could be compared: ${broken}\n`);
     return 2;

@@ -25,8 +25,13 @@ export async function writeFile(
     // Flushed to the disk before the rename.
     const file = createWriteStream(temporary, { flags: 'wx', flush: true });
     const encoders = path.toLowerCase().endsWith('.gz') ? [createGzip()] : [];
-    const written = (stream: Writable) => pipeline([joinLines(records), ...encoders, stream]);
-    await explainFailure(file, written, (error) => notWritten(path, error));
+    let failure: unknown;
+    file.on('error', (error) => {
+      failure = error;
+    });
+    await pipeline([joinLines(records), ...encoders, file]).catch((error) => {
+      throw error === failure ? notWritten(path, error) : error;
+    });
     check();
     await checkTarget(path, overwrite);
     await rename(temporary, place).catch((error) => {
@@ -39,28 +44,7 @@ export async function writeFile(
 }
 
 export async function streamLines(records: Records, stream: Writable): Promise<void> {
-  await explainFailure(
-    stream,
-    (target) => pipeline(joinLines(records), target, { end: false }),
-    (error) => new OperatorError(`Standard output cannot be written (${messageOf(error)}).`),
-  );
-}
-
-/** Explains an error of the stream; an error of the source is thrown unchanged. */
-async function explainFailure(
-  stream: Writable,
-  work: (stream: Writable) => Promise<void>,
-  explain: (error: unknown) => OperatorError,
-): Promise<void> {
-  let failure: Error | undefined;
-  stream.on('error', (error) => {
-    failure = error;
-  });
-  try {
-    await work(stream);
-  } catch (error) {
-    throw error === failure ? explain(error) : error;
-  }
+  await pipeline(joinLines(records), stream, { end: false });
 }
 
 function joinLines(records: Records): Readable {
