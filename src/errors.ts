@@ -39,8 +39,29 @@ export const invalidKey = () =>
     'Idempotency-Key must be 1 to 255 printable ASCII characters.',
   );
 
-/** An idempotency key was reused for another request. */
-export const keyReused = (message: string) => new HttpError(422, 'IDEMPOTENCY_KEY_REUSED', message);
+export const keyReused = () =>
+  new HttpError(
+    422,
+    'IDEMPOTENCY_KEY_REUSED',
+    'This Idempotency-Key was used for another request: use a new key for a new request.',
+  );
+
+/** An intended error of one field of a document: the others are returned. Its cause is logged, and not told. */
+export class FieldError extends Error {
+  constructor(
+    readonly code: 'FORBIDDEN' | 'NOT_FOUND',
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+export const noSuchOutfit = (id: number) =>
+  new FieldError('NOT_FOUND', `There is no outfit with the id ${id}.`);
+
+export const notTheOwner = (id: number) =>
+  new FieldError('FORBIDDEN', `Outfit ${id} belongs to another user.`);
 
 /** @param seconds whole seconds until the next request is admitted */
 export const throttled = (seconds: number, quota: Readonly<Record<string, string>>) =>

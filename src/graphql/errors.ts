@@ -10,10 +10,6 @@ const coded = (code: string) => (message: string, nodes?: ASTNode) =>
 
 export const badUserInput = coded('BAD_USER_INPUT');
 
-export const notFound = coded('NOT_FOUND');
-
-export const forbidden = coded('FORBIDDEN');
-
 export const pageNotFound = coded('PAGE_NOT_FOUND');
 
 export type LimitCode =

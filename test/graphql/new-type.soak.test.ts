@@ -41,7 +41,7 @@ SELECT record_changes_of('comments');
 
 const type = `
 import { builder } from '../builder.ts';
-import { notFound } from '../errors.ts';
+import { FieldError } from '../../errors.ts';
 import { readGlobalId } from './node.ts';
 import { Outfit } from './outfit.ts';
 import { requireViewer } from './outfit-mutations.ts';
@@ -70,7 +70,7 @@ builder.mutationField('createComment', (t) =>
     resolve: async (query, _root, { id, text }, context) => {
       const { userId } = requireViewer(context);
       const outfit = await context.records.outfits.load(readGlobalId('Outfit', id, 'id'));
-      if (!outfit) throw notFound('There is no such outfit.');
+      if (!outfit) throw new FieldError('NOT_FOUND', 'There is no such outfit.');
       return context.prisma.comment.create({ ...query, data: { text, outfitId: outfit.id, userId } });
     },
   }),

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import { type ExecutionArgs, type ExecutionResult, GraphQLError } from 'graphql';
 import { type GraphQLHTTPExtensions, maskError as maskUnexpected } from 'graphql-yoga';
 import { httpErrorFor } from '../../database/errors.ts';
-import { HttpError } from '../../errors.ts';
+import { FieldError, HttpError } from '../../errors.ts';
 import { invalidArgument } from '../errors.ts';
 import type { OperationPlugin } from '../run.ts';
 
@@ -40,7 +40,12 @@ export function maskError(error: unknown, log?: FastifyBaseLogger): GraphQLError
   const httpError = httpErrorFor(error);
   if (httpError) return publishHttpError(httpError, error);
   if (error instanceof GraphQLError) {
-    const { extensions, message, originalError = error } = error;
+    const { extensions, message, nodes = null, originalError = error, path = null } = error;
+    if (originalError instanceof FieldError) {
+      const { cause: err, code } = originalError;
+      if (err) log?.warn({ err }, message);
+      return new GraphQLError(message, { nodes, path, extensions: { code } });
+    }
     const isOfGraphql = originalError instanceof GraphQLError && extensions['code'] === undefined;
     if (isOfGraphql && message.startsWith('Argument "')) return invalidArgument(error);
   }
@@ -68,5 +73,6 @@ export function failureOf({ data, errors }: ExecutionResult): HttpError | undefi
   // Of Yoga, about the request.
   if (error?.extensions['code'] !== 'BAD_REQUEST') return undefined;
   const { status = 400, headers } = error.extensions.http as GraphQLHTTPExtensions;
-  return new HttpError(status, 'BAD_REQUEST', error.message, headers);
+  const code = status === 405 ? 'METHOD_NOT_ALLOWED' : 'BAD_REQUEST';
+  return new HttpError(status, code, error.message, headers);
 }

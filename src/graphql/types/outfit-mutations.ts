@@ -1,30 +1,16 @@
 // createOutfit, updateOutfit, deleteOutfit, likeOutfit, unlikeOutfit.
-import { invalidKey, invalidToken, keyReused, notAuthenticated } from '../../errors.ts';
+import { invalidKey, notAuthenticated } from '../../errors.ts';
 import type { OutfitRow } from '../../outfits/row.ts';
-import {
-  findFirstAnswer,
-  KeyReusedError,
-  type RepeatableRequest,
-} from '../../outfits/writes/idempotency.ts';
+import { findFirstAnswer, type RepeatableRequest } from '../../outfits/writes/idempotency.ts';
 import {
   checkChanges,
   checkNewOutfit,
   type InputError,
   type OutfitInput,
 } from '../../outfits/writes/input.ts';
-import {
-  createOutfit,
-  deleteOutfit,
-  NoSuchUserError,
-  NotTheOwnerError,
-  OldServiceRefusesError,
-  OutfitNotFoundError,
-  setLike,
-  updateOutfit,
-} from '../../outfits/writes/writes.ts';
+import { createOutfit, deleteOutfit, setLike, updateOutfit } from '../../outfits/writes/writes.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { forbidden, notFound } from '../errors.ts';
 import { globalIdOf, identityArguments, readIdentity } from './node.ts';
 import { Outfit } from './outfit.ts';
 import { CreateOutfitInput, InputErrorRef, UpdateOutfitInput } from './outfit-input.ts';
@@ -32,7 +18,7 @@ import { CreateOutfitInput, InputErrorRef, UpdateOutfitInput } from './outfit-in
 // Nullable fields: an error in one must not remove the results of the others.
 builder.mutationType({
   description:
-    'Entry points for writing. They need a bearer token, which identifies the user. Fields run in order; one that fails is null and does not undo those before it.',
+    'Entry points for writing. They need a bearer token, which identifies the user. Fields run in order; one that fails is null and does not undo those before it. The header `Idempotency-Key` may be `extensions.idempotencyKey` of the request instead, as over a WebSocket.',
 });
 
 interface Written {
@@ -74,12 +60,12 @@ builder.mutationField('createOutfit', (t) =>
       const { userId } = requireViewer(context);
       const request = requestOf(context, userId, input);
       // Before validation: a reused idempotency key is refused even if the input is invalid.
-      const first = request && (await mapErrors(context, findFirstAnswer(context.read, request)));
+      const first = request && (await findFirstAnswer(context.read, request));
       const { values, errors } = checkNewOutfit(input, context.config);
       if (errors) return { outfit: null, errors };
       if (validateOnly) return { outfit: null, errors: [] };
-      if (first) return { outfit: first, errors: [] };
-      return written(context, createOutfit(context, userId, values, request));
+      const outfit = first ?? (await createOutfit(context, userId, values, request));
+      return { outfit, errors: [] };
     },
   }),
 );
@@ -101,9 +87,9 @@ builder.mutationField('updateOutfit', (t) =>
       const { values, errors } = checkChanges(input, context.config);
       if (errors) return { outfit: null, errors };
       const own = { id, userId, isStaff };
-      const result = await written(context, updateOutfit(context, own, values));
-      logStaff(context, 'changed', id, result.outfit?.userId);
-      return result;
+      const outfit = await updateOutfit(context, own, values);
+      logStaff(context, 'changed', id, outfit.userId);
+      return { outfit, errors: [] };
     },
   }),
 );
@@ -132,7 +118,7 @@ builder.mutationField('deleteOutfit', (t) =>
       const { userId, isStaff } = requireViewer(context);
       const id = readIdentity('Outfit', identity);
       const own = { id, userId, isStaff };
-      const { userId: ownerId } = await mapErrors(context, deleteOutfit(context, own));
+      const { userId: ownerId } = await deleteOutfit(context, own);
       logStaff(context, 'deleted', id, ownerId);
       return { deletedOutfitId: globalIdOf('Outfit', id) };
     },
@@ -160,7 +146,7 @@ for (const [name, description] of Object.entries(likeMutations)) {
       resolve: async (_root, identity, context) => {
         const { userId } = requireViewer(context);
         const like = { id: readIdentity('Outfit', identity), userId, liked: name === 'likeOutfit' };
-        return { outfit: await mapErrors(context, setLike(context, like, context.visibility)) };
+        return { outfit: await setLike(context, like, context.visibility) };
       },
     }),
   );
@@ -180,8 +166,8 @@ export function requireViewer({ viewer }: Context) {
 }
 
 /** Logs who changed or deleted the outfit of another user. */
-function logStaff({ viewer, log }: Context, what: string, outfit: number, owner?: number): void {
-  if (owner === undefined || owner === viewer?.userId) return;
+function logStaff({ viewer, log }: Context, what: string, outfit: number, owner: number): void {
+  if (owner === viewer?.userId) return;
   log?.info({ staff: viewer?.userId, outfit, owner }, `Staff has ${what} an outfit.`);
 }
 
@@ -193,24 +179,4 @@ function requestOf(
   if (key === undefined) return undefined;
   if (!/^[\x20-\x7e]{1,255}$/.test(key)) throw invalidKey();
   return { userId, key, input };
-}
-
-async function written(context: Context, writing: Promise<OutfitRow>): Promise<Written> {
-  return { outfit: await mapErrors(context, writing), errors: [] };
-}
-
-/** Maps errors of the service to errors of the API. What the old service has refused is logged: the client is not told why. */
-async function mapErrors<Result>({ log }: Context, writing: Promise<Result>): Promise<Result> {
-  try {
-    return await writing;
-  } catch (error) {
-    if (error instanceof OutfitNotFoundError) throw notFound(error.message);
-    if (error instanceof OldServiceRefusesError) log?.warn({ err: error.cause }, error.message);
-    if (error instanceof NotTheOwnerError || error instanceof OldServiceRefusesError) {
-      throw forbidden(error.message);
-    }
-    if (error instanceof NoSuchUserError) throw invalidToken();
-    if (error instanceof KeyReusedError) throw keyReused(error.message);
-    throw error;
-  }
 }

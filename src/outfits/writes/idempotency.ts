@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { ReadRows } from '../../database/read.ts';
+import { keyReused } from '../../errors.ts';
 import {
   type FlatRow,
   likesColumn,
@@ -22,16 +23,10 @@ export interface RepeatableRequest {
   readonly input: unknown;
 }
 
-export class KeyReusedError extends Error {
-  constructor() {
-    super('This Idempotency-Key was used for another request: use a new key for a new request.');
-  }
-}
-
 /** Retention of answers, in microseconds. */
 const retention = 24n * 3_600_000_000n;
 
-/** The stored answer of the request, if there is one; deletes expired answers. @throws KeyReusedError */
+/** The stored answer of the request, if there is one; deletes expired answers. @throws HttpError 422 for another request */
 export async function findFirstAnswer(
   read: ReadRows,
   { userId, key, input }: RepeatableRequest,
@@ -40,7 +35,7 @@ export async function findFirstAnswer(
   const [first] = await read<FlatRow & { inputHash: string }>(firstAnswerStatement, values);
   if (!first) return undefined;
   const { inputHash, ...row } = first;
-  if (inputHash !== hash(input)) throw new KeyReusedError();
+  if (inputHash !== hash(input)) throw keyReused();
   return rowOf(row);
 }
 

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { sqlStateOf } from '../../database/errors.ts';
 import type { Client } from '../../database/prisma/client.ts';
 import type { ReadRows } from '../../database/read.ts';
+import { FieldError, invalidToken, noSuchOutfit, notTheOwner } from '../../errors.ts';
 import { type Outfit, Prisma, type User } from '../../generated/prisma/client.ts';
 import {
   columnsOfUser,
@@ -31,30 +32,6 @@ import {
 } from './idempotency.ts';
 import type { CheckedInput } from './input.ts';
 
-export class OutfitNotFoundError extends Error {
-  constructor(id: number) {
-    super(`There is no outfit with the id ${id}.`);
-  }
-}
-
-export class NotTheOwnerError extends Error {
-  constructor(id: number) {
-    super(`Outfit ${id} belongs to another user.`);
-  }
-}
-
-/** A rule of the attached tables forbids it: a constraint, or a trigger. */
-export class OldServiceRefusesError extends Error {
-  constructor(
-    override readonly cause: unknown,
-    message = 'A rule of the tables of the old service forbids this.',
-  ) {
-    super(message);
-  }
-}
-
-export class NoSuchUserError extends Error {}
-
 type NewOutfit = CheckedInput & { readonly imageKey: string };
 
 export interface Creating {
@@ -68,7 +45,7 @@ export interface Creating {
 /** Other clients may insert the next id again between raising the sequence and the retry. */
 const maxAttempts = 5;
 
-/** Creates an outfit, idempotently if there is a `request`. @throws NoSuchUserError, KeyReusedError */
+/** Creates an outfit, idempotently if there is a `request`. @throws HttpError, FieldError */
 export async function createOutfit(
   { read, raiseSequences, writesAttached }: Creating,
   userId: number,
@@ -145,7 +122,7 @@ function owned({ id, userId, isStaff }: OwnOutfit) {
   return isStaff ? { id } : { id, userId };
 }
 
-/** Updates the given fields, `modified` and the device. @throws OutfitNotFoundError, NotTheOwnerError */
+/** Updates the given fields, `modified` and the device. @throws FieldError */
 export async function updateOutfit(
   writing: Writing,
   own: OwnOutfit,
@@ -169,7 +146,7 @@ export async function updateOutfit(
   if (!outfit) throw await refusalOf(writing, own);
   const [joined] = known ?? (await join(outfit.userId));
   // The user was erased meanwhile, with the outfit.
-  if (!joined) throw new OutfitNotFoundError(own.id);
+  if (!joined) throw noSuchOutfit(own.id);
   const { likes, ...user } = joined;
   return { ...outfit, likes, user };
 }
@@ -192,7 +169,7 @@ const joinedStatement = `
   SELECT ${likesColumn} AS likes, ${columnsOfUser}
   FROM users u LEFT JOIN outfit_like_counts l ON l.id = $1::int WHERE u.id = $2::int`;
 
-/** @throws OutfitNotFoundError, NotTheOwnerError */
+/** @throws FieldError */
 export async function deleteOutfit(
   writing: Writing,
   own: OwnOutfit,
@@ -219,7 +196,7 @@ async function deleteAttached(
     .catch((error) => {
       if (sqlStateOf(error) !== foreignKeyFailed) return refuse(error, true);
       const message = `Outfit ${own.id} cannot be deleted: the old service refers to it.`;
-      throw new OldServiceRefusesError(error, message);
+      throw new FieldError('FORBIDDEN', message, { cause: error });
     });
   if (!row?.isDeleted) throw await refusalOf(writing, own);
   return row;
@@ -228,7 +205,7 @@ async function deleteAttached(
 /** Why nothing was written. */
 async function refusalOf({ records }: Writing, { id, isStaff }: OwnOutfit): Promise<Error> {
   const isAnothers = !isStaff && (await records.outfits.load(id)) !== undefined;
-  return isAnothers ? new NotTheOwnerError(id) : new OutfitNotFoundError(id);
+  return isAnothers ? notTheOwner(id) : noSuchOutfit(id);
 }
 
 /** @see https://www.prisma.io/docs/orm/reference/error-reference#p2025 */
@@ -242,7 +219,7 @@ export interface Like {
   readonly liked: boolean;
 }
 
-/** Likes or unlikes; does not change `modified`. @throws OutfitNotFoundError, NoSuchUserError, OldServiceRefusesError */
+/** Likes or unlikes; does not change `modified`. @throws FieldError, HttpError */
 export async function setLike(
   { read, writesAttached }: Pick<Writing, 'read' | 'writesAttached'>,
   { id, userId, liked }: Like,
@@ -255,7 +232,7 @@ export async function setLike(
     // The old service has deleted it meanwhile.
     return found && found.length === 0 ? [] : refuse(error, writesAttached);
   });
-  if (!row) throw new OutfitNotFoundError(id);
+  if (!row) throw noSuchOutfit(id);
   return rowOf(row);
 }
 
@@ -295,15 +272,17 @@ const noUser = 'OG001';
 const notUnique = '23505';
 const sequenceEnded = '2200H';
 
-/** @throws NoSuchUserError; in attached tables, OldServiceRefusesError for wrong data, constraints and what a function raises */
+/** @throws HttpError 401 without the user; in attached tables, FieldError for wrong data, constraints and what a function raises */
 function refuse(error: unknown, writesAttached: boolean): never {
   const state = sqlStateOf(error) ?? '';
   // A foreign key of attached tables may be any.
   if (state === noUser || (state === foreignKeyFailed && !writesAttached)) {
-    throw new NoSuchUserError();
+    throw invalidToken();
   }
   const isRule = writesAttached && /^(?:2[23]|44|P0)/.test(state) && !isKeyTaken(error);
-  throw isRule ? new OldServiceRefusesError(error) : error;
+  if (!isRule) throw error;
+  const message = 'A rule of the tables of the old service forbids this.';
+  throw new FieldError('FORBIDDEN', message, { cause: error });
 }
 
 /** A concurrent request with the same key was first. */
