@@ -9,7 +9,6 @@ import { HttpError } from '../errors.ts';
 import { hasLeft } from './errors.ts';
 import type { Operation } from './operations.ts';
 import { isShared } from './plugins/answer-cache.ts';
-import { countSelections } from './plugins/compiled-queries.ts';
 import { parseWithin } from './plugins/document-limits.ts';
 import { failureOf, maskError } from './plugins/masked-errors.ts';
 import { type Answer, type Execution, type Reading, Run } from './run.ts';
@@ -48,11 +47,6 @@ export class Engine {
     const operation = this.#pipeline.operations.of(document);
     if (!operation) throw new Error('A stored document has one operation.');
     return operation;
-  }
-
-  /** Whether an operation is compiled once it repeats; if not, it is interpreted. */
-  isCompilable({ document, node }: Operation): boolean {
-    return countSelections(this.options.schema, document, node) !== undefined;
   }
 
   /** Whether this viewer gets the same answer as every other, until an execution proves the operation personal. */

@@ -36,7 +36,7 @@ function addSubscription(base: GraphQLSchema): GraphQLSchema {
   const subscription = new GraphQLObjectType({
     name: 'Subscription',
     description:
-      'Live queries: the current result at once, and a new one after each committed change to it. They are sent as server-sent events, to requests with `Accept: text/event-stream`.',
+      'Live queries: the current result at once, and a new one after each committed change to it. They are sent as server-sent events, to requests with `Accept: text/event-stream`, and over WebSockets, with the subprotocol `graphql-transport-ws`.',
     fields: Object.fromEntries(fields),
   });
   return new GraphQLSchema({ ...base.toConfig(), subscription, directives });

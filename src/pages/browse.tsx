@@ -15,7 +15,6 @@ import { isPastEnd, messagesOf, type PageProperties, Problem, reasonOf } from '.
 import { Layout } from './parts/layout.tsx';
 import {
   Avatar,
-  before,
   Facts,
   fullNameOf,
   Marks,
@@ -179,13 +178,14 @@ export function OutfitPage(properties: PageProperties) {
 }
 
 /** The previous and the next outfit of the list, and the way back to its page with this one. */
-function Beside({ answer, parameters, site }: PageProperties) {
+function Beside({ answer, parameters, route, site }: PageProperties) {
   const { beside, id } = answer.json as OutfitJson;
   const outfits = beside?.results ?? [];
   const search = searchOf(parameters);
   const index = outfits.findIndex((outfit) => outfit.id === id);
-  const offset = Number(readParameter(parameters, 'offset') || 0);
-  const place = offset + (index === -1 ? before : index);
+  const offset = Number(route?.readVariables(parameters, { id: String(id) })['offset'] ?? 0);
+  // It is not there, or its place is wrong: the list begins with its first page.
+  const place = index === -1 ? 0 : offset + index;
   const to = (step: number) => {
     const other = index === -1 ? undefined : outfits[index + step];
     return other ? outfitPath(site, other.id, search, place + step) : null;

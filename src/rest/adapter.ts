@@ -81,25 +81,12 @@ export function serveRoutes(app: FastifyInstance, options: RestOptions): void {
   }
 }
 
-/** A miss of an interpreted operation takes about three times the processor time. */
-function warnIfInterpreted(
-  app: FastifyInstance,
-  { engine }: RestOptions,
-  { document, path }: Route,
-): void {
-  if (engine.isCompilable(engine.store(document))) return;
-  app.log.warn(
-    `${path} is interpreted, not compiled: its operation has a directive, or a variable inside a list or a required input field`,
-  );
-}
-
 function addRoute(app: FastifyInstance, route: Route, options: RestOptions): void {
   const { engine, schema, admit, config, guardWrite } = options;
   const allow = allowOf(route);
   const compresses = config.compression === 'all';
   const vary = compresses ? 'Accept, Accept-Encoding' : 'Accept';
   const read = createReader(engine, route, config);
-  warnIfInterpreted(app, options, route);
   const create = route.create && storeCreate(engine, route.create);
   const { name, description } = route;
   const metadata = { name, description, renders: ['application/json'], parses: mediaTypes };

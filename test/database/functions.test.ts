@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { fillMigrations, readFunction, readFunctionNames } from '../../prisma/functions.ts';
+import { outfitColumns, userColumns } from '../../src/outfits/row.ts';
 import { migratedEnvironmentOf } from '../support/cli/process.ts';
 import { connectForTest } from '../support/databases/connections.ts';
 
@@ -64,6 +65,33 @@ test('on PostgreSQL, writes of a session with another search path are counted, a
   ]);
   expect((await client.query('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
 });
+
+test.each([
+  ['outfits', outfitColumns, { id: 9, user_id: 1, image_key: 'k' }],
+  ['users', userColumns, { id: 9, username: 'nine' }],
+] as const)(
+  'on PostgreSQL, saving a row of %s stores each column, and defaults for those that are not given',
+  async (table, columns, least) => {
+    const { DATABASE_URL } = await migratedEnvironmentOf('PostgreSQL');
+    const client = await connectForTest(DATABASE_URL);
+    await client.query(`INSERT INTO users (id, username) VALUES (1, 'one'), (2, 'two')`);
+    const save = async (given: object) => {
+      const sql = `SELECT save_${table.slice(0, -1)}($1)`;
+      await client.query(sql, [given]);
+      return (await client.query(`SELECT * FROM ${table} WHERE id = 9`)).rows[0];
+    };
+    expect(await save(least)).toMatchObject(least);
+    const others = { boolean: false, int: 2, bigint: '7', text: 'other' } as Record<
+      string,
+      unknown
+    >;
+    for (const [column, type] of Object.values(columns)) {
+      if (column !== 'id') {
+        expect(await save({ id: 9, [column]: others[type] })).toHaveProperty(column, others[type]);
+      }
+    }
+  },
+);
 
 test('PostgreSQL executes every statement of docs/counting.md', async () => {
   const { DATABASE_URL } = await migratedEnvironmentOf('PostgreSQL');

@@ -37,6 +37,8 @@ describe('the connection', () => {
     { range: { first: 45 }, from: 0, to: 45, next: false, previous: false },
     { range: { last: 45 }, from: 0, to: 45, next: false, previous: false },
     { range: { first: 3, after: 44 }, from: 45, to: 45, next: false, previous: true },
+    { range: { before: 10 }, from: 0, to: 10, next: true, previous: false },
+    { range: { after: 34 }, from: 35, to: 45, next: false, previous: true },
     { range: { last: 3, before: 0 }, from: 0, to: 0, next: true, previous: false },
     { range: { first: 5, after: 9, before: 40 }, from: 10, to: 15, next: true, previous: true },
     { range: { last: 5, after: 9, before: 40 }, from: 35, to: 40, next: true, previous: true },

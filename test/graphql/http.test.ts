@@ -156,7 +156,7 @@ describe('subscriptions', () => {
     const url = `/graphql?query=${encodeURIComponent('mutation { __typename }')}`;
     const response = await send({ method: 'GET', url, headers: { accept: 'text/event-stream' } });
     expectErrors(response, 405);
-    expect(response.json().errors[0].extensions.code).toBe('BAD_REQUEST');
+    expect(response.json().errors[0].extensions.code).toBe('METHOD_NOT_ALLOWED');
   });
 });
 

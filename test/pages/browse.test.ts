@@ -218,6 +218,16 @@ test('an outfit has what other services show of a link to it', async () => {
   });
 });
 
+test.each(['nowhere', '99999999999', '-1', '1e999'])(
+  'with the offset %s, an outfit leads to outfits and to the first page of the list',
+  async (offset) => {
+    const hrefs = hrefsOf(await get(`/outfits/${template.id}?ordering=id&offset=${offset}`));
+    const back = hrefs.find((href) => href.includes('#outfit-')) ?? '';
+    expect(back).toBe(`/outfits/?ordering=id#outfit-${template.id}`);
+    expect(hrefs.filter((href) => /NaN|Infinity/.test(href))).toEqual([]);
+  },
+);
+
 test.each(['/outfits/?search=the&page=9999', '/outfits/?page=99999999999999999999'])(
   'past the end, %s leads to the last page',
   async (url) => {

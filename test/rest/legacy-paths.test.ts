@@ -214,4 +214,11 @@ describe('user', () => {
       user: { outfits: { results, nextOffset: 3, previousOffset: 0, page: 1 } },
     });
   });
+
+  test('the page before an offset past the end is the last page', async () => {
+    const { data } = await gateway.post(
+      '{ outfits(pageSize: 20, offset: 999) { nextPage pageCount previousPage } }',
+    );
+    expect(data).toEqual({ outfits: { nextPage: null, pageCount: 3, previousPage: 3 } });
+  });
 });

@@ -8,7 +8,7 @@ import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { schema as ownSchema } from '../../src/graphql/schema.ts';
 import { readRoutes } from '../../src/rest/read-routes.ts';
 import { makeFolder } from '../support/cli/folder.ts';
-import { keepLog, openBeside, useGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 import { extend } from '../support/graphql/schema-extension.ts';
 import { hrefsOf, textsOf } from '../support/http/html.ts';
 import { createChecker } from '../support/http/openapi-answers.ts';
@@ -434,13 +434,4 @@ test('the OpenAPI document has the paths of a file, and their answers do not con
   expect(parametersOf('/api/needed/')[0]).toMatchObject({ in: 'query', required: true });
   expect(parametersOf('/api/first/')[0].schema).toMatchObject({ type: 'integer', default: 3 });
   expect(parametersOf('/v2/looks/{key}')[0]).toMatchObject({ in: 'path', required: true });
-});
-
-test('the log names the paths whose operation is interpreted', async () => {
-  const { logger, lines } = keepLog('info');
-  await openBeside(gateway, settings, { schema, logger });
-  const told = lines().filter(({ msg }) => / is interpreted, not compiled: /.test(msg));
-  const named = told.map(({ msg }) => msg.split(' ', 1)[0]);
-  expect(named).toContain('/api/first/');
-  expect(named).not.toContain('/api/needed/');
 });

@@ -62,8 +62,10 @@ export function compileQuery(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): CompiledQuery | null {
-  const selections = countSelections(schema, document, operation);
-  if (selections === undefined) return null;
+  if (!isSafe(schema, document)) return null;
+  const sizeOf = measureSelections(document, (sizes) => sizes.reduce((a, b) => a + b, 0));
+  const selections = sizeOf(operation.selectionSet);
+  if (selections > maxSelections) return null;
   const compiled = write(schema, document, operation.name?.value);
   if (!isCompiledQuery(compiled)) return null;
   return {
@@ -71,18 +73,6 @@ export function compileQuery(
       compiled.query(undefined, context, variables),
     bytes: bytesPerSelection * selections,
   };
-}
-
-/** Undefined: the operation is interpreted. */
-export function countSelections(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-): number | undefined {
-  if (!isSafe(schema, document)) return undefined;
-  const sizeOf = measureSelections(document, (sizes) => sizes.reduce((a, b) => a + b, 0));
-  const selections = sizeOf(operation.selectionSet);
-  return selections > maxSelections ? undefined : selections;
 }
 
 /**

@@ -111,7 +111,8 @@ export async function resolveConnection<Row>(
     pageInfo: {
       startCursor: edges[0]?.cursor ?? null,
       endCursor: edges.at(-1)?.cursor ?? null,
-      hasNextPage: forward ? more : beyondBefore,
+      // Without `first`, what `before` excludes is behind the range too.
+      hasNextPage: (forward && more) || (first === undefined && beyondBefore),
       hasPreviousPage: forward ? beyondAfter || kept.length < slice.length : more,
     },
   };

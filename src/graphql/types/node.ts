@@ -46,8 +46,8 @@ export function readGlobalId(type: NodeType, text: string, name: string, advice 
 
 /** Of what names one object by its id or its number. */
 export const identityArguments = builder.args((t) => ({
-  id: t.id({ description: 'Its global identifier.' }),
-  databaseId: t.int({ description: 'Its number, instead of `id`.' }),
+  id: t.id({ description: 'Its global identifier; without it, give `databaseId`.' }),
+  databaseId: t.int({ description: 'Its number, which REST has as its `id`.' }),
 }));
 
 /** @throws GraphQLError unless exactly one of both is given */

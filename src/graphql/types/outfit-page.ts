@@ -50,7 +50,8 @@ const OutfitPageRef = builder.objectRef<Page>('OutfitPage').implement({
     previousPage: t.int({
       nullable: true,
       description: 'Number of the previous page, or null on the first one.',
-      resolve: (page) => (pageNumberOf(page) > 1 ? pageNumberOf(page) - 1 : null),
+      // Behind the end, which an offset may be, it is the last one.
+      resolve: (page) => Math.min(pageNumberOf(page) - 1, pageCountOf(page)) || null,
     }),
     nextOffset: t.int({
       nullable: true,
