@@ -136,7 +136,11 @@ function useCreate(list: string | undefined) {
           const edge = ConnectionHandler.createEdge(store, connection, outfit, 'OutfitEdge');
           ConnectionHandler.insertEdgeBefore(connection, edge);
         },
-        onCompleted: ({ createOutfit }) => resolve(createOutfit?.errors ?? []),
+        // With an error of the field, the answer has data too: null for it.
+        onCompleted: ({ createOutfit }, errors) =>
+          createOutfit
+            ? resolve(createOutfit.errors)
+            : reject(new Error(errors?.map(({ message }) => message).join(' '))),
         onError: reject,
       });
     });

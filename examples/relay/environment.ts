@@ -5,19 +5,19 @@ import {
   Network,
   Observable,
   RecordSource,
+  type RequestParameters,
   Store,
   type SubscribeFunction,
 } from 'relay-runtime';
 import { authorization, endpoint } from '../shared/gateway.ts';
 
 export function createRelay(url = endpoint): Environment {
-  const send: FetchFunction = async ({ id, text }, variables, { metadata }) => {
+  const send: FetchFunction = async (operation, variables, { metadata }) => {
     const headers = metadata?.['headers'] as Record<string, string> | undefined;
     const response = await fetch(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...authorization(), ...headers },
-      // There is an id instead of a text with "persistConfig".
-      body: JSON.stringify(id ? { documentId: id, variables } : { query: text, variables }),
+      body: JSON.stringify({ ...documentOf(operation), variables }),
     });
     return response.json();
   };
@@ -26,10 +26,10 @@ export function createRelay(url = endpoint): Environment {
     headers: authorization,
     retryAttempts: Number.POSITIVE_INFINITY,
   });
-  const subscribe: SubscribeFunction = ({ text }, variables) =>
+  const subscribe: SubscribeFunction = (operation, variables) =>
     Observable.create((sink) =>
       live.subscribe(
-        { query: text ?? '', variables },
+        { ...documentOf(operation), variables },
         sink as Parameters<typeof live.subscribe>[1],
       ),
     );
@@ -37,4 +37,9 @@ export function createRelay(url = endpoint): Environment {
     network: Network.create(send, subscribe),
     store: new Store(new RecordSource()),
   });
+}
+
+/** There is an id instead of a text with "persistConfig". */
+function documentOf({ id, text }: RequestParameters) {
+  return id ? { query: '', documentId: id } : { query: text ?? '' };
 }

@@ -16,7 +16,7 @@ export interface NewOutfit {
 }
 
 interface Properties {
-  /** @param key of this press of the button: the same again for a retry, so that nothing is published twice */
+  /** @param key of what is in the form: the same again for a retry, so that nothing is published twice */
   readonly create: (input: NewOutfit, key: string) => Promise<readonly InputError[]>;
 }
 
@@ -30,6 +30,7 @@ export function CreateForm({ create }: Properties) {
   const [errors, setErrors] = useState<readonly InputError[]>([]);
   const [failure, setFailure] = useState('');
   const [key, setKey] = useState(() => crypto.randomUUID());
+  const renewKey = () => setKey(crypto.randomUUID());
 
   async function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault();
@@ -49,16 +50,17 @@ export function CreateForm({ create }: Properties) {
       );
       setErrors(found);
       setFailure('');
-      if (found.length === 0) form.reset();
-      // Done, or to be corrected: the next press is another request. After a failure it is the same one.
-      setKey(crypto.randomUUID());
+      if (found.length > 0) return;
+      form.reset();
+      renewKey();
     } catch (error) {
       setFailure(error instanceof Error ? error.message : String(error));
     }
   }
 
   return (
-    <form onSubmit={submit}>
+    // Another input is another request. After a failure, a press without a change is the same one again.
+    <form onSubmit={submit} onInput={renewKey}>
       {fields.map(([name, label]) => {
         const found = errors.filter(({ field }) => field === name);
         return (

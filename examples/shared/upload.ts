@@ -3,8 +3,13 @@ import { authorization } from './gateway.ts';
 
 const uploads = `${import.meta.env.VITE_UPLOADS ?? 'http://localhost:5174'}/uploads`;
 
+/** Keys of files that are stored: a retry sends the same one, and so is the same request. */
+const keys = new WeakMap<File, string>();
+
 /** @returns the key of the file, for `imageKey` */
 export async function upload(file: File): Promise<string> {
+  const known = keys.get(file);
+  if (known) return known;
   const answer = await fetch(uploads, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...authorization() },
@@ -18,5 +23,6 @@ export async function upload(file: File): Promise<string> {
     body: file,
   });
   if (!stored.ok) throw new Error(`The file was not stored: ${stored.status}`);
+  keys.set(file, key);
   return key;
 }

@@ -182,6 +182,26 @@ describe('documents by id', () => {
     const url = '/graphql';
     const response = await trusted.app.inject({ method: 'POST', url, payload: { documentId } });
     expect(response.json().data.outfitConnection.edges).toHaveLength(8);
+    const [id] = texts.find(([, text]) => text.startsWith('subscription')) ?? [];
+    const { createRelay } = await load('relay/environment.ts');
+    const operation = {
+      id,
+      text: null,
+      operationKind: 'subscription',
+      name: 'Count',
+      metadata: {},
+    };
+    const network = createRelay(`${trusted.url}`).getNetwork();
+    const live = await new Promise((resolve, reject) => {
+      const { unsubscribe } = network.execute(operation, {}, {}).subscribe({
+        next: (answer: unknown) => {
+          resolve(answer);
+          unsubscribe();
+        },
+        error: reject,
+      });
+    });
+    expect(live).toEqual({ data: { outfits: { count: 12 } } });
   });
 });
 

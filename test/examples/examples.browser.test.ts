@@ -148,6 +148,55 @@ describe.each(['apollo', 'urql', 'relay', 'events'])('the app in %s/', (app) => 
     await expect.poll(() => count(page).textContent()).toBe(String(before));
   });
 
+  test('publishes once when the answer was lost and the button is pressed again, and says what a field is refused for', async () => {
+    const page = await open(app);
+    await expect.poll(() => count(page).textContent()).toMatch(/^\d+$/);
+    const before = Number(await count(page).textContent());
+    const isCreate = (text: string | null) => /createOutfit/.test(text ?? '');
+    const headers = { 'access-control-allow-origin': origin };
+    const answers: ('lost' | 'refused')[] = ['lost', 'refused'];
+    await page.route(`${base}/graphql`, async (route) => {
+      if (!isCreate(route.request().postData())) return route.fallback();
+      const answer = answers.shift();
+      if (answer === undefined) return route.continue();
+      if (answer === 'lost') {
+        await route.fetch();
+        // Not aborted, which the browser would call an error.
+        return route.fulfill({ headers, contentType: 'application/json', body: '{' });
+      }
+      const errors = [{ message: 'Not now.', path: ['createOutfit'] }];
+      return route.fulfill({ headers, json: { errors, data: { createOutfit: null } } });
+    });
+    const publish = page.getByRole('button', { name: 'Publish' });
+    const image = page.getByLabel(/^Image/);
+    const title = page.getByLabel(/^Title/);
+    await title.fill('Once');
+    if (app === 'events') await image.fill('outfits/2b1d3c4e-0000-4000-8000-000000000002.png');
+    else {
+      const file = { name: 'me.png', mimeType: 'image/png', buffer: Buffer.from('once') };
+      await page.getByLabel('or a file').setInputFiles(file);
+    }
+    const failure = () => page.getByRole('alert').last().textContent();
+    await publish.click();
+    await expect.poll(failure).not.toBe('');
+    await publish.click();
+    await expect.poll(failure).toContain('Not now.');
+    expect(await title.inputValue()).toBe('Once');
+    await publish.click();
+    await expect.poll(() => title.inputValue()).toBe('');
+    await expect.poll(() => count(page).textContent()).toBe(String(before + 1));
+    // Another input is another request.
+    answers.push('lost');
+    await title.fill('Twice');
+    await image.fill('outfits/2b1d3c4e-0000-4000-8000-000000000003.png');
+    await publish.click();
+    await expect.poll(failure).not.toBe('');
+    await title.fill('Twice, corrected');
+    await publish.click();
+    await expect.poll(() => title.inputValue()).toBe('');
+    await expect.poll(() => count(page).textContent()).toBe(String(before + 3));
+  });
+
   test('shows how many outfits there are as soon as somebody else publishes one', async () => {
     const page = await open(app);
     await expect.poll(() => count(page).textContent()).toMatch(/^\d+$/);
