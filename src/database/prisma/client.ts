@@ -74,23 +74,29 @@ class RoutingPool extends pg.Pool {
  */
 function createTicks() {
   let task: TaskScope | undefined;
-  /** Calls that Prisma may not have sent yet. */
+  /** Calls of the task that Prisma may not have sent yet. */
   let pending = 0;
-  let waiting: (() => void)[] = [];
+  const waiting = new Map<TaskScope | undefined, (() => void)[]>();
   const end = () => {
     pending -= 1;
-    if (pending > 0) return;
-    const resumed = waiting;
-    waiting = [];
-    for (const resume of resumed) resume();
+    const [next] = waiting;
+    if (pending > 0 || !next) return;
+    const [nextTask, calls] = next;
+    waiting.delete(nextTask);
+    task = nextTask;
+    pending = calls.length;
+    for (const resume of calls) resume();
   };
   return async () => {
     const caller = currentTask();
-    while (pending > 0 && task !== caller) {
-      await new Promise<void>((resume) => waiting.push(resume));
+    if (pending > 0 && task !== caller) {
+      const calls = waiting.get(caller) ?? [];
+      waiting.set(caller, calls);
+      await new Promise<void>((resume) => calls.push(resume));
+    } else {
+      task = caller;
+      pending += 1;
     }
-    task = caller;
-    pending += 1;
     // Prisma sends between these two ticks.
     process.nextTick(() => process.nextTick(end));
   };
