@@ -74,6 +74,7 @@ export async function migrate(
     const obstacle = await findObstacle(client, migrations);
     if (obstacle !== undefined) throw new MigrationError(obstacle);
     await client.query(historyTable);
+    await refuseUnfinished(client);
     const pending = pendingOf(await readHistory(client), migrations);
     for (const migration of pending) {
       onApply(migration.name);
@@ -224,20 +225,29 @@ async function makeIndex(client: pg.PoolClient, index: string, script: string): 
   }
 }
 
-/** Migration name to checksum, for those that finished. @throws MigrationError */
+/**
+ * Migration name to checksum, for those that finished: Prisma has a row for one that it is applying, perhaps of a later
+ * version than this one. @throws MigrationError
+ */
 async function readHistory(queryable: Pick<pg.Pool, 'query'>): Promise<Map<string, string>> {
-  const { rows } = await queryable.query<{ name: string; checksum: string; finished: boolean }>(
-    `SELECT "migration_name" AS name, "checksum", "finished_at" IS NOT NULL AS finished
-     FROM "_prisma_migrations" WHERE "rolled_back_at" IS NULL`,
+  const { rows } = await queryable.query<{ name: string; checksum: string }>(
+    `SELECT "migration_name" AS name, "checksum"
+     FROM "_prisma_migrations" WHERE "rolled_back_at" IS NULL AND "finished_at" IS NOT NULL`,
   );
   if (rows.some((row) => row.name === olderMigration)) throw new MigrationError(olderDatabase);
-  const broken = rows.find((row) => !row.finished);
-  if (broken) {
-    throw new MigrationError(
-      `Migration ${broken.name} was started by another tool and never finished: settle it with "prisma migrate resolve".`,
-    );
-  }
   return new Map(rows.map((row) => [row.name, row.checksum]));
+}
+
+/** @throws MigrationError */
+async function refuseUnfinished(client: pg.PoolClient): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT "migration_name" AS name FROM "_prisma_migrations"
+     WHERE "rolled_back_at" IS NULL AND "finished_at" IS NULL`,
+  );
+  if (!rows[0]) return;
+  throw new MigrationError(
+    `Migration ${rows[0].name} was started by another tool and never finished: settle it with "prisma migrate resolve".`,
+  );
 }
 
 function pendingOf(

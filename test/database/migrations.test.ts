@@ -13,6 +13,7 @@ import {
   readMigrations,
   toMigration,
 } from '../../src/database/migrations.ts';
+import { checkReady } from '../../src/database/readiness.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { execute } from '../support/databases/connections.ts';
 import {
@@ -112,7 +113,6 @@ describe('on PostgreSQL', () => {
 
     // Before Prisma is asked, which keeps its lock.
     const failure = async () => {
-      await expect(findPendingMigrations(database.pool)).rejects.toThrow(MigrationError);
       const error = await migrate(database.pool, () => {}).catch((reason: unknown) => reason);
       return error instanceof MigrationError ? error.message : String(error);
     };
@@ -123,6 +123,7 @@ describe('on PostgreSQL', () => {
       );
       const setChecksum = 'UPDATE _prisma_migrations SET checksum = $1 WHERE migration_name = $2';
       await database.pool.query(setChecksum, ['0'.repeat(64), rows[0].name]);
+      await expect(findPendingMigrations(database.pool)).rejects.toThrow(MigrationError);
       expect(await failure()).toBe(
         `Migration ${rows[0].name} is not the text that this database was migrated with: restore that file and add a new migration instead.`,
       );
@@ -132,6 +133,7 @@ describe('on PostgreSQL', () => {
 
     test('is refused while a migration of another tool has not finished, and nothing stays locked', async () => {
       await database.pool.query('UPDATE _prisma_migrations SET finished_at = NULL');
+      expect(await findPendingMigrations(database.pool)).toEqual(names);
       expect(await failure()).toContain('was started by another tool and never finished');
       const { rowCount } = await database.pool.query(
         `SELECT FROM pg_locks JOIN pg_database d ON d.oid = database
@@ -140,6 +142,14 @@ describe('on PostgreSQL', () => {
       expect(rowCount).toBe(0);
       await database.pool.query('UPDATE _prisma_migrations SET finished_at = now()');
       expect(await findPendingMigrations(database.pool)).toEqual([]);
+    });
+
+    test('a migration of a later version that another tool is applying leaves a gateway ready', async () => {
+      await database.pool.query(
+        `INSERT INTO _prisma_migrations (id, checksum, migration_name) VALUES ('later', '', '9000_later')`,
+      );
+      expect(await checkReady(database.pool, '', () => {})).toBeUndefined();
+      await database.pool.query(`DELETE FROM _prisma_migrations WHERE id = 'later'`);
     });
 
     test('a database that our migrator has migrated has nothing left to do for us or for Prisma', async () => {
