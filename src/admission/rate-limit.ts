@@ -2,6 +2,7 @@
 // In SQL: a lease is one upsert that computes, and by the clock of the database.
 import { LRUCache } from 'lru-cache';
 import type { RateLimit } from '../config/values.ts';
+import { isWriteRefused } from '../database/errors.ts';
 import type { ReadRows } from '../database/read.ts';
 import { runOutsideTask, SharedTask } from '../database/task.ts';
 import { throttled } from '../errors.ts';
@@ -143,7 +144,12 @@ function createLessor({ requests, seconds }: RateLimit, read: ReadRows) {
     }
     // The limit is part of the key: changing it starts new windows.
     const key = `${requests}/${seconds} ${sender}`;
-    const [lease] = await read<Lease>(leaseStatement, [key, requests, wanted, seconds]);
+    const leasing = read<Lease>(leaseStatement, [key, requests, wanted, seconds]);
+    const [lease] = await leasing.catch((error) => {
+      if (!isWriteRefused(error)) throw error;
+      // What only reads is served: each process counts by itself.
+      return [{ leased: requests, unleased: 0, milliseconds: seconds * 1000 }];
+    });
     if (!lease) throw new Error('The rate limit gave no lease.');
     return lease;
   };

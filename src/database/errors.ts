@@ -68,6 +68,11 @@ export function isReadOnlyError(code: string | undefined): boolean {
   return readOnly.test(code ?? '');
 }
 
+/** Read-only, full, or without the privilege to write: reads may go on. */
+export function isWriteRefused(error: unknown): boolean {
+  return /^(?:25006|42501|53100)$/.test(sqlStateOf(error) ?? '');
+}
+
 /** @see https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const sqlStates = [
   schemaStates,

@@ -1,11 +1,12 @@
 // States of a database in which a gateway cannot do all: it stays up, and the log and `check` say what mends each.
-import { expect, test } from 'vitest';
+import pg from 'pg';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import * as check from '../../src/commands/check.ts';
 import * as forget from '../../src/commands/forget.ts';
 import * as migrate from '../../src/commands/migrate.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { baseOf, listing, publish, runServer, stop } from '../support/cli/process.ts';
-import { execute } from '../support/databases/connections.ts';
+import { execute, withDatabase } from '../support/databases/connections.ts';
 import { makeRole, type RoleDatabase } from '../support/databases/role.ts';
 import { secret } from '../support/http/tokens.ts';
 
@@ -122,12 +123,14 @@ test('forget names the rights that only it needs, and erases with them', async (
 
 test('a role that may only read serves reads, and refuses writes with 503', async () => {
   const { url } = await makeRole('SELECT');
-  const gateway = runServer({ DATABASE_URL: url, ...settings });
+  const gateway = runServer({ DATABASE_URL: url, ...settings, RATE_LIMIT: '2/hour' });
   const base = await baseOf(gateway);
   await expect.poll(() => statusOf(base)).toBe(200);
   expect((await listing(base)).count).toBe(0);
   expect((await publish(base)).status).toBe(503);
   expect((await listing(base)).count).toBe(0);
+  // The process counts by itself.
+  expect((await fetch(`${base}/api/outfits/`)).status).toBe(429);
   expect(await stop(gateway)).toBe(0);
 });
 
@@ -148,7 +151,7 @@ test('serves reads and refuses writes while it is read-only by default: by itsel
     expect(await checked(url)).toMatchObject({ said: '' });
   }
   const { said, mend } = await setReadOnly('ROLE $ROLE IN DATABASE $DB');
-  const gateway = runServer({ DATABASE_URL: url, ...settings });
+  const gateway = runServer({ DATABASE_URL: url, ...settings, RATE_LIMIT: '1000/minute' });
   const base = await baseOf(gateway);
   await expect.poll(() => statusOf(base)).toBe(200);
   expect((await listing(base, '?page=2')).count).toBe(30);
@@ -198,6 +201,30 @@ test('waits for a free connection of its database or role', async () => {
   await limit('ROLE $ROLE', 0);
   expect(await statusOf(base)).toBe(200);
   expect(await stop(gateway)).toBe(0);
+});
+
+test('a password that is changed leaves open connections in use, and says so', async () => {
+  const { owner, url, role } = await makeRole('SELECT');
+  const warnings: string[] = [];
+  await withDatabase({ DATABASE_URL: url }, async (database) => {
+    const monitor = await database.monitor(
+      () => {},
+      (sentence) => warnings.push(sentence),
+    );
+    const { user, password } = new pg.Client(url);
+    await owner.query(`ALTER ROLE ${role} PASSWORD 'another'`);
+    // A new connection is tried after ten seconds.
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + 20_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await expect.poll(() => warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(
+      /^Only open connections are used\. The .* cannot be reached \(password authentication failed for user "\w+"\): /,
+    );
+    expect(warnings[0]).toContain(user);
+    expect(warnings[0]).not.toContain(password);
+    expect(monitor.problem()).toBeUndefined();
+  });
 });
 
 test('settings for other programs change nothing', async () => {
