@@ -90,7 +90,7 @@ function model({ gateways, rate, roundTrip, cost }) {
  */
 async function measure(url, database, { gateways, rate }) {
   const { watchServer } = await importSnapshots();
-  const all = Array.from({ length: gateways }, () => watchServer(() => new pg.Client(url)));
+  const all = Array.from({ length: gateways }, () => watchServer(() => new pg.Client(url), 10_000));
   let probes = 0;
   let waited = 0;
   for (const snapshots of all) {

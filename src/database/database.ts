@@ -25,8 +25,6 @@ export interface Database {
   readonly snapshots: Snapshots;
   /** Rejects the result of a task that has read from a fenced server. @throws DatabaseAwayError */
   readonly checkServers: (task: Pick<TaskScope, 'servers'>) => void;
-  /** Calls back with the identity of the new server after each failover. */
-  onFailover(callback: (identity: string) => void): void;
   /** Resolves when the embedded database fails; never on PostgreSQL. */
   readonly failed: Promise<Error>;
   /** Starts the health checks: statements fail fast while PostgreSQL is down. @throws when waiting cannot help */
@@ -72,14 +70,9 @@ async function openInProcess(
     read: readRows(pool),
     snapshots: watchEmbedded(pool, statementTimeout),
     checkServers: () => {},
-    onFailover: () => {},
     failed: embedded.failed,
     // It is in this process, and never down while that runs.
-    monitor: async () => ({
-      problem: () => undefined,
-      checkNow: () => {},
-      close: () => {},
-    }),
+    monitor: async () => ({ problem: () => undefined }),
     async close() {
       await prisma.$disconnect();
       await pool.end();
@@ -100,9 +93,8 @@ class ServerDatabase implements Database {
   readonly #session: Session;
   readonly #sockets = new Sockets();
   readonly #watch: ServerWatch;
-  readonly #failoverCallbacks: ((identity: string) => void)[] = [];
   #monitor: ServerMonitor | undefined;
-  #warn: Warn | undefined;
+  #warn: Warn = () => {};
 
   constructor(
     url: string,
@@ -122,7 +114,7 @@ class ServerDatabase implements Database {
     const stream = this.#sockets.open;
     const watch = new ServerWatch(
       () => this.snapshots.renew(),
-      (identity) => this.#failOver(identity),
+      () => this.#failOver(),
     );
     watch.isPerTransaction = pooling === 'transaction';
     this.#watch = watch;
@@ -137,20 +129,19 @@ class ServerDatabase implements Database {
     this.read = readRows(this.pool);
     this.snapshots = watchServer(
       () => this.#watchErrors(new session.Client({ stream })),
+      statementTimeout,
       (identity) => watch.observe(identity),
     );
   }
 
   readonly checkServers = ({ servers }: Pick<TaskScope, 'servers'>) => this.#watch.check(servers);
 
-  onFailover(callback: (identity: string) => void): void {
-    this.#failoverCallbacks.push(callback);
-  }
-
-  #failOver(identity: string): void {
+  #failOver(): void {
     // Truncates the change log now, not with the next snapshot: stale answers are given without a snapshot.
     this.snapshots.changes.add(undefined);
-    for (const callback of this.#failoverCallbacks) callback(identity);
+    this.#warn(
+      `The ${this.description} is another server than before: connections to others were cut.`,
+    );
   }
 
   /** Reacts to error codes that say more than that one statement has failed. */
@@ -165,21 +156,16 @@ class ServerDatabase implements Database {
   }
 
   readonly #onPoolerDetected = () => {
+    if (this.#watch.isPerTransaction) return;
     this.#session.disablePreparedStatements();
     this.#watch.isPerTransaction = true;
-    this.#warn?.(
+    this.#warn(
       `The ${this.description} is behind a pooler that keeps only transactions together: set DATABASE_POOLER=transaction.`,
     );
-    this.#warn = undefined;
   };
 
-  async monitor(onChange: OnChange, warn?: Warn): Promise<Monitor> {
+  async monitor(onChange: OnChange, warn: Warn = () => {}): Promise<Monitor> {
     this.#warn = warn;
-    this.onFailover(() =>
-      warn?.(
-        `The ${this.description} is another server than before: connections to others were cut.`,
-      ),
-    );
     const monitor = new ServerMonitor({
       session: this.#session,
       description: this.description,
@@ -188,7 +174,7 @@ class ServerDatabase implements Database {
       onConnect: (client) => this.#watch.register(client, this.#sockets.isRefusing),
       // A connection has set its settings, unless the role has to: if they are gone, a pooler has shared the session.
       onUnset: this.#pooling === 'session' ? this.#onPoolerDetected : undefined,
-      onWarning: (sentence) => warn?.(sentence),
+      onWarning: warn,
     });
     await monitor.start();
     this.#monitor = monitor;

@@ -25,7 +25,7 @@ export interface MonitorOptions {
 }
 
 /** What callers use of a monitor; the embedded database is never down, and has a constant one. */
-export type Monitor = Pick<ServerMonitor, 'checkNow' | 'close' | 'problem'>;
+export type Monitor = Pick<ServerMonitor, 'problem'>;
 
 /** Checks in short intervals whether the server can be reached and is migrated; refuses connections while it is not. */
 export class ServerMonitor {
@@ -37,6 +37,8 @@ export class ServerMonitor {
   #isClosed = false;
   #wasReady = false;
   #warning: string | undefined;
+  /** Why the last new connection failed while the open ones work, such as by a changed password. */
+  #refusal: string | undefined;
 
   constructor(options: MonitorOptions) {
     this.#options = options;
@@ -94,14 +96,21 @@ export class ServerMonitor {
     const { description, onUnset, onWarning } = this.#options;
     try {
       const check = (client: pg.Client) => checkReady(client, description, onUnset);
-      const warning = await this.#connection.query(check, 3);
+      const warning = (await this.#connection.query(check, 3)) ?? this.#refusal;
       if (warning && warning !== this.#warning) onWarning(warning);
       this.#warning = warning;
     } catch (error) {
       return explain(description, error);
     }
     // Not awaited: an address that does not answer must not delay the next check.
-    void this.#connection.renew(maxAge);
+    this.#connection.renew(maxAge).then(
+      (isRenewed) => {
+        if (isRenewed) this.#refusal = undefined;
+      },
+      (error) => {
+        this.#refusal = `Only open connections are used. ${explain(description, error).message}`;
+      },
+    );
     return undefined;
   }
 

@@ -1,8 +1,12 @@
 // What DATABASE_URL may say: what is not followed is refused in one sentence, and no password is repeated.
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { expect, test, vi } from 'vitest';
 import * as check from '../../src/commands/check.ts';
 import { readServerUrl } from '../../src/database/connection/server-url.ts';
+import { createSession, Sockets } from '../../src/database/connection/session.ts';
 import { callCommand } from '../support/cli/commands.ts';
+import { listen } from '../support/http/listen.ts';
 
 const said = async (DATABASE_URL: string) => {
   const { code, stderr } = await callCommand(check, [], { DATABASE_URL });
@@ -13,6 +17,7 @@ const said = async (DATABASE_URL: string) => {
 
 test.each([
   ['schema=Odd&pgbouncer=true', 'ALTER ROLE gw IN DATABASE s1 SET search_path = "Odd"'],
+  ['schema=a&pgbouncer=true&user=Gw', 'ALTER ROLE "Gw" IN DATABASE s1 SET search_path = "a"'],
   [
     'connection_limit=1',
     'has connection_limit, which the gateway does not know: set DATABASE_POOL',
@@ -124,6 +129,23 @@ test('decodes what is escaped, and takes further parameters', () => {
     'postgresql://a%40b:p%2F%3F%23%25@h/d%2Fb?application_name=x%40y&options=-c%20jit%3Doff';
   expect(readServerUrl(url).config).toEqual({
     ...{ host: 'h', user: 'a@b', password: 'p/?#%', database: 'd/b' },
-    ...{ application_name: 'x@y', options: '-c jit=off' },
+    ...{ application_name: 'x@y', options: '-c jit=off', ssl: false },
   });
+});
+
+test('a connection is kept alive, and while the server is away its name is not looked up', async () => {
+  const sockets = new Sockets();
+  const server = createServer((socket) => socket.resume());
+  const { Client } = createSession({ host: '127.0.0.1', port: await listen(server) }, 'session', 1);
+  const open = sockets.open();
+  const kept = vi.spyOn(open, 'setKeepAlive');
+  const connecting = new Client({ stream: () => open }).connect();
+  await expect.poll(() => kept.mock.calls).toEqual([[true, 30_000]]);
+  sockets.refuse(new Error('away'));
+  await expect(connecting).rejects.toThrow('away');
+  server.close();
+  const lookup = vi.fn();
+  const refused = sockets.open().connect({ host: 'database.test', port: 1, lookup });
+  await expect(once(refused, 'connect')).rejects.toThrow('away');
+  expect(lookup).not.toHaveBeenCalled();
 });

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { baseOf, dist, type Run, run, runServer, slowness, stop } from '../support/cli/process.ts';
-import { execute } from '../support/databases/connections.ts';
+import { connectForTest, execute } from '../support/databases/connections.ts';
 import { startDemoPostgres, throughPort } from '../support/databases/demo-postgres.ts';
 import { faultsOf } from '../support/faults/database-faults.ts';
 import { type Answered, anyRequest, type Load, send, startLoad } from '../support/faults/load.ts';
@@ -13,6 +13,8 @@ let network: Network;
 let server: Run;
 let base: string;
 let load: Load | undefined;
+
+const stopped = '{"detail":"The request took too long and was stopped."}';
 
 beforeAll(async () => {
   postgres = await startDemoPostgres();
@@ -110,6 +112,23 @@ test('what is written while the gateway is cut off is in its first answers after
     await untilBack();
     expect(await first()).toMatchObject({ id, title: `round ${round}` });
   }
+});
+
+test('a connection that the network has dropped is replaced, and a snapshot that waits for a lock takes no longer than REQUEST_TIMEOUT', async () => {
+  await start({ REQUEST_TIMEOUT: '2s' });
+  expect(await statusOf('/api/outfits/')).toBe(200);
+  // A page from memory: the statement of the probe, by its name.
+  const lost = network.lose('\0snapshot\0');
+  expect(await statusOf('/api/outfits/')).toBe(200);
+  await lost;
+  const other = await connectForTest(postgres.url);
+  await other.query('BEGIN; LOCK TABLE outfit_changes; SELECT pg_current_xact_id()');
+  await execute(postgres.url, 'CREATE TABLE commits ()');
+  const { status, body } = await send(base, '/api/outfits/');
+  await other.query('ROLLBACK');
+  await execute(postgres.url, 'DROP TABLE commits');
+  expect({ status, body }).toEqual({ status: 503, body: stopped });
+  await untilBack();
 });
 
 test('connections that an operator ends under load cost at most a 503 each', async () => {

@@ -1,7 +1,7 @@
 // TLS between the gateway and PostgreSQL, with certificates of every kind.
 import { chmodSync, chownSync, copyFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { makeFolder } from '../support/cli/folder.ts';
@@ -93,6 +93,8 @@ describe.skipIf(!hasOpenSsl)('TLS', () => {
   });
 
   test.each(['', 'sslmode=disable'])('TLS is not used with "%s"', async (query) => {
+    vi.stubEnv('PGSSLMODE', 'require');
+    onTestFinished(() => void vi.unstubAllEnvs());
     expect(await isEncrypted(query)).toBe(false);
   });
 

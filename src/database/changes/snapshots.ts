@@ -1,7 +1,7 @@
 // Snapshots of the database state, for cache invalidation, live answers and reads from standbys.
 import type pg from 'pg';
 import { timedOut } from '../../errors.ts';
-import { DedicatedConnection } from '../connection/session.ts';
+import { DedicatedConnection, startLimit } from '../connection/session.ts';
 import { exactTypes } from '../read.ts';
 import { ChangeLog, type Changes, parseChanges } from './change-log.ts';
 import {
@@ -48,11 +48,11 @@ export class Snapshots {
   #underWay: Promise<unknown> = Promise.resolve();
   #next: Promise<DatabaseState | undefined> | undefined;
 
-  /** @param limit milliseconds; undefined where no statement of a request can delay a snapshot */
+  /** @param limit milliseconds that a call waits */
   constructor(
     readonly changes: ChangeLog,
     private readonly source: Source,
-    private readonly limit?: number,
+    private readonly limit: number,
   ) {}
 
   /** A snapshot taken after this call; undefined on a standby. Calls that arrive during one share the one after it. */
@@ -61,7 +61,7 @@ export class Snapshots {
       const started = this.#underWay
         .then(() => new Promise<void>(setImmediate))
         .then(() => this.#start());
-      const limited = this.limit === undefined ? started : withLimit(started, this.limit);
+      const limited = withLimit(started, this.limit);
       this.#next = limited;
       // A call after the time limit begins a new wait.
       limited.catch(() => {
@@ -75,7 +75,12 @@ export class Snapshots {
     this.#next = undefined;
     const startedAt = performance.now();
     const started = this.source.read();
-    const report = () => this.#onTaken?.(performance.now() - startedAt);
+    // A network that drops a connection, such as one that was idle, says so to nobody: a new one is tried.
+    const clear = startLimit(patience, () => this.source.reset());
+    const report = () => {
+      clear();
+      this.#onTaken?.(performance.now() - startedAt);
+    };
     this.#underWay = started.then(report, report);
     return started;
   }
@@ -96,9 +101,13 @@ export class Snapshots {
   }
 }
 
+/** Milliseconds for a read, after which it is tried once more on a new connection. */
+const patience = 1_000;
+
 /** Snapshots on a dedicated connection, so that they never wait for a free one of the pool. */
 export function watchServer(
   createClient: () => pg.Client,
+  limit: number,
   onServer?: (identity: string) => void,
 ): Snapshots {
   const changes = new ChangeLog();
@@ -117,7 +126,7 @@ export function watchServer(
     isClosed = true;
     reset();
   };
-  return new Snapshots(changes, { read, reset, close });
+  return new Snapshots(changes, { read, reset, close }, limit);
 }
 
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {

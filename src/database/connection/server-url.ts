@@ -114,9 +114,8 @@ function parseWithTls(text: string, given: Parameters, wrong: Wrong) {
       application_name: given['application_name'] || 'outfit-gateway',
       ...(options && { options }),
       ...(given['schema'] && { schema: given['schema'] }),
-      ...(ssl === undefined
-        ? {}
-        : { ssl: ssl && { ...Object(ssl), ...(passphrase && { passphrase }) } }),
+      // Not undefined: `pg` would read PGSSLMODE.
+      ssl: ssl ? { ...Object(ssl), ...(passphrase && { passphrase }) } : false,
       ...(given['sslnegotiation'] === 'direct' && { sslnegotiation: 'direct' }),
     } as ServerConfig;
     return { config, host: host ?? '', port: port ?? '' };

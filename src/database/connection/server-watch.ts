@@ -34,7 +34,7 @@ export class ServerWatch {
   /** @param probeAnew takes a snapshot on a new connection, and calls `observe` @param onFailover called on a change */
   constructor(
     private readonly probeAnew: () => Promise<unknown>,
-    private readonly onFailover: (identity: string) => void,
+    private readonly onFailover: () => void,
   ) {}
 
   /** The state probe has reached this server. @throws DatabaseAwayError when it is fenced */
@@ -50,7 +50,7 @@ export class ServerWatch {
       this.#connections.delete(client);
       client.connection.stream.destroy(fenced());
     }
-    this.onFailover(identity);
+    this.onFailover();
   }
 
   #isFenced(identity: string): boolean {

@@ -15,6 +15,8 @@ export interface Session {
 }
 
 const connectionTimeout = 5_000;
+/** Milliseconds: load balancers and firewalls drop connections that are idle for some minutes, and tell nobody. */
+const keepAliveDelay = 30_000;
 
 /** @param statementTimeout milliseconds; that of the role with transaction pooling */
 export function createSession(
@@ -25,7 +27,12 @@ export function createSession(
   const poolsTransactions = pooling === 'transaction';
   if (poolsTransactions && schema !== undefined)
     throw new ConfigError(describePooled(schema, server));
-  const config = { ...server, connectionTimeoutMillis: connectionTimeout };
+  const config = {
+    ...server,
+    connectionTimeoutMillis: connectionTimeout,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveDelay,
+  };
   let preparesStatements = !poolsTransactions;
 
   class SessionClient extends pg.Client {
@@ -75,7 +82,10 @@ type OnOpen = (error: null, client: pg.Client) => void;
 
 /** A pooler of transactions keeps no search path: it has to be that of the role. */
 function describePooled(schema: string, { user, database }: pg.ClientConfig): string {
-  return `DATABASE_URL has schema=${schema}, which a pooler of transactions cannot keep: leave it out, and run "ALTER ROLE ${user} IN DATABASE ${database} SET search_path = ${pg.escapeIdentifier(schema)}".`;
+  const quote = (name: string) => (/^[a-z_]\w*$/.test(name) ? name : pg.escapeIdentifier(name));
+  const role = user ? quote(user) : 'CURRENT_USER';
+  const place = database ? `IN DATABASE ${quote(database)} ` : '';
+  return `DATABASE_URL has schema=${schema}, which a pooler of transactions cannot keep: leave it out, and run "ALTER ROLE ${role} ${place}SET search_path = ${pg.escapeIdentifier(schema)}".`;
 }
 
 /** Settings that change what statements mean: their defaults, which an operator may have changed for other programs. */
@@ -117,7 +127,11 @@ export class Sockets {
     this.#open.add(socket);
     socket.once('close', () => this.#open.delete(socket));
     const error = this.#error;
-    if (error) process.nextTick(() => socket.destroy(error));
+    if (error) {
+      // Without a look-up of the name.
+      socket.connect = () => socket;
+      process.nextTick(() => socket.destroy(error));
+    }
     return socket;
   };
 
@@ -183,9 +197,12 @@ export class DedicatedConnection {
     return client;
   }
 
-  /** Replaces a connection older than `maxAge`: only a new one shows that the address leads to another server now. */
-  async renew(maxAge: number): Promise<void> {
-    if (performance.now() - this.#connectedAt <= maxAge) return;
+  /**
+   * Replaces a connection older than `maxAge`: only a new one shows that the address leads to another server now.
+   * @returns whether it did @throws when none can be opened: the old one stays
+   */
+  async renew(maxAge: number): Promise<boolean> {
+    if (performance.now() - this.#connectedAt <= maxAge) return false;
     this.#connectedAt = performance.now();
     const old = this.#client;
     const fresh = this.createClient();
@@ -194,11 +211,13 @@ export class DedicatedConnection {
     try {
       await fresh.connect();
       await this.onConnect(fresh);
-      if (this.#client !== old) throw new Error('closed');
-      old?.connection.stream.destroy();
-      this.#client = fresh;
-    } catch {
+      const unused = this.#client === old ? old : fresh;
+      if (unused === old) this.#client = fresh;
+      unused?.connection.stream.destroy();
+      return unused === old;
+    } catch (error) {
       fresh.connection.stream.destroy();
+      throw error;
     } finally {
       clear();
     }
@@ -216,7 +235,7 @@ const step = 100;
 const maxCounted = 150;
 
 /** A timeout that does not count stalls of this process: the database must not be blamed for those. */
-function startLimit(milliseconds: number, onLate: () => void): () => void {
+export function startLimit(milliseconds: number, onLate: () => void): () => void {
   let last = performance.now();
   let counted = 0;
   const timer = setInterval(() => {

@@ -8,10 +8,18 @@ export async function openNetwork(to: number) {
   const sockets = new Set<Socket>();
   let target = to;
   let isDead = false;
+  let lost: { readonly bytes: string; readonly settle: () => void } | undefined;
   const keep = (socket: Socket, peer: () => Socket) => {
     sockets.add(socket);
     if (isDead) socket.pause();
-    socket.on('data', (chunk) => peer().write(chunk));
+    socket.on('data', (chunk) => {
+      if (!lost || !chunk.includes(lost.bytes)) peer().write(chunk);
+      else {
+        lost.settle();
+        lost = undefined;
+        for (const one of [socket, peer()]) one.pause();
+      }
+    });
     socket.on('error', () => {});
     socket.on('close', () => {
       sockets.delete(socket);
@@ -31,6 +39,12 @@ export async function openNetwork(to: number) {
     swallow() {
       isDead = true;
       for (const socket of sockets) socket.pause();
+    },
+    /** The next connection on which this is sent is dropped with it, and nothing says so. @returns when it was */
+    lose(bytes: string): Promise<void> {
+      return new Promise((settle) => {
+        lost = { bytes, settle };
+      });
     },
     restore() {
       isDead = false;
