@@ -24,17 +24,24 @@ try {
   }
   const restored = new URL(server);
   restored.pathname = `/${name}`;
-  run('dump', 'pg_dump', ['--format=custom', `--file=${dump}`, source]);
-  run('create a database', 'psql', [server, '--command', `CREATE DATABASE ${name}`]);
+  restored.searchParams.delete('schema');
+  const schema = new URL(source).searchParams.get('schema');
+  const original = plain(source);
+  const beside = plain(server);
+  const copy = plain(restored);
+  run('dump', 'pg_dump', ['--format=custom', `--file=${dump}`, original.url], original.env);
+  run('create a database', 'psql', [beside.url, `--command=CREATE DATABASE ${name}`], beside.env);
   try {
-    const options = ['--exit-on-error', '--no-owner', `--dbname=${restored}`];
-    run('restore', 'pg_restore', [...options, dump]);
-    run('analyze', 'psql', [restored.href, '--command=ANALYZE']);
+    const options = ['--exit-on-error', '--no-owner', `--dbname=${copy.url}`];
+    run('restore', 'pg_restore', [...options, dump], copy.env);
+    run('analyze', 'psql', [copy.url, '--command=ANALYZE'], copy.env);
+    if (schema) restored.searchParams.set('schema', schema);
     const settings = { ...process.env, DATABASE_URL: restored.href };
     run('check likes, counts and texts', process.execPath, [cli, 'counts', 'check'], settings);
     await serve(settings);
   } finally {
-    run('remove it', 'psql', [server, '--command', `DROP DATABASE ${name} WITH (FORCE)`]);
+    const removal = `--command=DROP DATABASE ${name} WITH (FORCE)`;
+    run('remove it', 'psql', [beside.url, removal], beside.env);
   }
   console.log('The backup can be restored, is whole, and is served.');
 } catch (error) {
@@ -42,6 +49,20 @@ try {
   process.exitCode = 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/**
+ * For the programs of PostgreSQL: without the password, which the list of processes would show, and without what only the
+ * gateway reads.
+ * @param {string | URL} given
+ */
+function plain(given) {
+  const url = new URL(given);
+  const { password } = url;
+  url.password = '';
+  url.searchParams.delete('schema');
+  const env = { ...process.env, ...(password && { PGPASSWORD: decodeURIComponent(password) }) };
+  return { url: url.href, env };
 }
 
 /**

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { createLine, settingsOf, withSettings } from '../../src/commands/options/command-line.ts';
 import { allSettings, readConfig } from '../../src/config/config.ts';
 import { version } from '../../src/config/package.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
@@ -162,6 +163,21 @@ test('every container runs a command of this version, as an unprivileged user wi
     expect(resources.limits.memory).toMatch(/^\d+Mi$/);
   }
   expect(compose.services.migrate.command).toEqual(['migrate']);
+});
+
+test('PostgreSQL in Compose is healthy when it can be reached by other containers', () => {
+  expect(compose.services.database.healthcheck.test).toContain('--host=127.0.0.1');
+});
+
+test('the unit gives each process a port of its own, whatever the file of settings says', () => {
+  const [, words = ''] =
+    /^ExecStart=\S+ \S+server\.js (.*)$/m.exec(read('deploy/outfit-gateway@.service')) ?? [];
+  const start = withSettings(createLine('start'));
+  start.parse(words.replaceAll('%i', '4001').split(' '), { from: 'user' });
+  const file = { HOST: 'localhost', PORT: '4000', METRICS_PORT: '9100' };
+  expect(readConfig({ ...file, ...settingsOf(start) })).toMatchObject({
+    ...{ host: '127.0.0.1', port: 4001, metricsPort: 14_001 },
+  });
 });
 
 // Debian's package systemd; an image of a container may lack it.

@@ -127,7 +127,10 @@ test.skipIf(!isInstalled)('PostgreSQL is as it was in another database, after a 
   expect(printed).toContain('all counts are right');
 
   const drill = (script = '') =>
-    runLines([`${script} "$NODE" "${dist}../deploy/drill.js" 2>&1`], folder, environment);
+    runLines([`${script} "$NODE" "${dist}../deploy/drill.js" 2>&1`], folder, {
+      ...environment,
+      DATABASE_URL: `${environment.DATABASE_URL}?schema=public`,
+    });
   // The demonstration set, and what was written above.
   const said = `${/^dump [^`]*/m.exec(page)}`.replace('2400', '2401');
   expect(isPrinted(said, drill())).toBe(true);

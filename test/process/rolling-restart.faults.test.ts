@@ -1,4 +1,5 @@
 // docs/install.md: several processes behind deploy/haproxy.cfg are restarted one after the other, and no request fails.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { baseOf, demoEnvironment, publish, runServer, stop } from '../support/cli/process.ts';
 import { addressOf, keepBusy } from '../support/faults/clients.ts';
@@ -28,6 +29,12 @@ test.skipIf(!hasHaproxy)(
     const isReady = async (at: string) => (await send(at, '/health/ready')).status;
     await expect.poll(() => isReady(base)).toBe(200);
 
+    // A client cannot say where links lead to.
+    const listed = await send(base, '/api/outfits/', undefined, undefined, {
+      'x-forwarded-host': 'evil.test',
+    });
+    expect(JSON.parse(listed.body).next).toBe(`${base}/api/outfits/?page=2`);
+
     const stopping = new AbortController();
     const load = keepBusy(addressOf(base), 10, '/api/outfits/?page=2', stopping.signal);
     const written: number[] = [];
@@ -50,5 +57,27 @@ test.skipIf(!hasHaproxy)(
     expect(broken).toBe(0);
     expect(new Set(written)).toEqual(new Set([201]));
     for (const server of servers) expect(await stop(server)).toBe(0);
+  },
+);
+
+test.skipIf(!hasHaproxy)(
+  'while no process behind HAProxy is ready, clients get the 503 of the gateway',
+  async () => {
+    const HOST = '127.0.0.1';
+    const DATABASE_URL = `postgresql://gateway@${HOST}:${await findFreePort()}/outfits`;
+    const PORT = String(await findFreePort());
+    const server = runServer({ DATABASE_URL, HOST, PORT });
+    await baseOf(server);
+    const base = await startHaproxy([Number(PORT)]);
+    // HAProxy takes a process for ready until it has looked.
+    const health = () => send(base, '/health/live');
+    await expect.poll(async () => (await health()).status).toBe(200);
+    for (let left = 10; left > 0; left--) {
+      const { status, body, retryAfter } = await send(base, '/api/outfits/');
+      expect({ status, retryAfter }).toEqual({ status: 503, retryAfter: '1' });
+      expect(body).toContain('{"detail":"Service temporarily unavailable');
+      await sleep(50);
+    }
+    expect(await stop(server)).toBe(0);
   },
 );

@@ -19,7 +19,7 @@ export async function startHaproxy(ports: readonly number[]): Promise<string> {
   runHaproxy(
     given
       .replace('bind :4000', `bind 127.0.0.1:${own}`)
-      .replace(/(?: {4}server gateway-\d 127\.0\.0\.1:400\d\n)+/, servers.join('')),
+      .replace(/(?: {4}server gateway-\d 127\.0\.0\.1:400\d\n)+/g, servers.join('')),
   );
   return `http://127.0.0.1:${own}`;
 }
