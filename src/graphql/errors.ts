@@ -10,6 +10,18 @@ const coded = (code: string) => (message: string, nodes?: ASTNode) =>
 
 export const badUserInput = coded('BAD_USER_INPUT');
 
+/** @throws GraphQLError that names the argument of a number outside of the range */
+export function requireRange(
+  name: string,
+  value: number | null | undefined,
+  [least, most]: readonly [least: number, most?: number],
+): number | undefined {
+  if (value == null) return undefined;
+  if (value >= least && value <= (most ?? value)) return value;
+  const range = most === undefined ? `${least} or more` : `from ${least} to ${most}`;
+  throw badUserInput(`${name} must be ${range}, but it is ${value}.`);
+}
+
 export const pageNotFound = coded('PAGE_NOT_FOUND');
 
 export type LimitCode =

@@ -1,7 +1,6 @@
 // Cost analysis: refuses an operation whose variables do not fit their types, or with which it is too costly: by an upper
 // bound of its objects and fields, computed before it is executed.
 import {
-  type DocumentNode,
   type FieldNode,
   type GraphQLCompositeType,
   GraphQLError,
@@ -163,106 +162,56 @@ interface Counted extends Cost {
   readonly isFixed: boolean;
 }
 
-/** @param variables coerced */
+type WithSelections = Pick<FieldNode, 'selectionSet'>;
+
+/**
+ * Counts what execution would execute, by the function with which graphql-js collects fields.
+ * @param variables coerced
+ */
 function countCost(
   schema: GraphQLSchema,
   config: CostConfig,
-  { document, node }: Countable,
+  { document, node: operation }: Countable,
   variables: Record<string, unknown>,
 ): Counted {
-  const root = schema.getRootType(node.operation);
-  const counter = new Counter(schema, config, document, variables);
-  const cost = root ? counter.count([node], root) : nothing;
-  const { conditions, isFixed } = counter;
-  return { ...cost, conditions, isFixed };
-}
-
-type WithSelections = Pick<FieldNode, 'selectionSet'>;
-
-/** Counts what execution would execute, by the function with which graphql-js collects fields. */
-class Counter {
-  readonly conditions = new Set<string>();
-  isFixed = true;
-  readonly #fragments;
+  const fragments = fragmentsOf(document);
+  const conditions = new Set<string>();
+  let isFixed = true;
   /** By type and the selection sets that are merged: fragments that are spread in many places are counted once. */
-  readonly #counted = new Map<string, Cost>();
-  readonly #ids = new Map<SelectionSetNode | undefined, number>();
-
-  constructor(
-    private readonly schema: GraphQLSchema,
-    private readonly config: CostConfig,
-    document: DocumentNode,
-    private readonly variables: Record<string, unknown>,
-  ) {
-    this.#fragments = fragmentsOf(document);
-  }
-
-  /** What one object gives by these selection sets; of an abstract type, what the dearest of its types does. */
-  count(nodes: readonly WithSelections[], type: GraphQLCompositeType): Cost {
-    if (isAbstractType(type)) {
-      const types = this.schema.getPossibleTypes(type);
-      return types.map((one) => this.count(nodes, one)).reduce(dearest, nothing);
-    }
-    const key = `${type.name} ${nodes.map(({ selectionSet }) => this.#idOf(selectionSet))}`;
-    const counted = this.#counted.get(key);
-    if (counted) return counted;
-    if (this.#counted.size >= maxGroups) return { ...nothing, fields: Number.POSITIVE_INFINITY };
-    const cost = this.#collect(nodes, type)
-      .map((group) => this.#countField(group, type))
-      .reduce(sum, nothing);
-    this.#counted.set(key, cost);
-    return cost;
-  }
-
-  #idOf(set: SelectionSetNode | undefined): number {
-    const id = this.#ids.get(set) ?? this.#ids.size;
-    this.#ids.set(set, id);
+  const counted = new Map<string, Cost>();
+  const ids = new Map<SelectionSetNode | undefined, number>();
+  const idOf = ({ selectionSet }: WithSelections): number => {
+    const id = ids.get(selectionSet) ?? ids.size;
+    ids.set(selectionSet, id);
     return id;
-  }
+  };
 
   /** Fields by their response key, without those that @skip and @include leave out. */
-  #collect(nodes: readonly WithSelections[], type: GraphQLObjectType): (readonly FieldNode[])[] {
-    const { schema, variables } = this;
+  const collect = (nodes: readonly WithSelections[], type: GraphQLObjectType) => {
     const given = nodes as FieldNode[];
     try {
-      return [...collectSubfields(schema, this.#fragments, variables, type, given).values()];
+      return [...collectSubfields(schema, fragments, variables, type, given).values()];
     } catch (error) {
       // Execution fails on this condition too.
       if (error instanceof GraphQLError) return [];
       throw error;
     }
-  }
+  };
 
-  /** @param nodes which are merged, and so have the same arguments */
-  #countField(nodes: readonly FieldNode[], parent: GraphQLObjectType): Cost {
-    const [node] = nodes as [FieldNode];
-    const field = node.selectionSet && parent.getFields()[node.name.value];
-    const type = field && getNamedType(field.type);
-    // A value, or introspection, whose nested lists graphql-js limits itself.
-    if (!field || !isCompositeType(type)) return { ...nothing, fields: 1 };
-    const { items, weight } = this.#measure(field, node);
-    const each = items === 0 ? nothing : this.count(nodes, type);
-    return {
-      objects: 1 + items * each.objects,
-      fields: 1 + items * each.fields,
-      weight: weight + each.weight,
-    };
-  }
-
-  #measure(field: GraphQLField<unknown, unknown>, node: FieldNode) {
+  const measure = (field: GraphQLField<unknown, unknown>, node: FieldNode) => {
     const { countItems, weighFilter } = field.extensions as {
       readonly countItems?: CountItems;
       readonly weighFilter?: WeighFilter;
     };
     if (!countItems) return { items: 1, weight: 0 };
-    if (node.arguments?.some((argument) => print(argument).includes('$'))) this.isFixed = false;
+    if (node.arguments?.some((argument) => print(argument).includes('$'))) isFixed = false;
     try {
-      const args = getArgumentValues(field, node, this.variables);
-      const items = countItems(args, this.config);
+      const args = getArgumentValues(field, node, variables);
+      const items = countItems(args, config);
       const weight = weighFilter?.(args) ?? 0;
       if (weight > 0) {
         const names = Object.keys(args['filter'] ?? { [node.name.value]: weight });
-        for (const name of names) this.conditions.add(name);
+        for (const name of names) conditions.add(name);
       }
       return { items, weight };
     } catch (error) {
@@ -270,7 +219,43 @@ class Counter {
       if (error instanceof GraphQLError) return { items: 0, weight: 0 };
       throw error;
     }
-  }
+  };
+
+  /** @param nodes which are merged, and so have the same arguments */
+  const countField = (nodes: readonly FieldNode[], parent: GraphQLObjectType): Cost => {
+    const [node] = nodes as [FieldNode];
+    const field = node.selectionSet && parent.getFields()[node.name.value];
+    const type = field && getNamedType(field.type);
+    // A value, or introspection, whose nested lists graphql-js limits itself.
+    if (!field || !isCompositeType(type)) return { ...nothing, fields: 1 };
+    const { items, weight } = measure(field, node);
+    const each = items === 0 ? nothing : count(nodes, type);
+    return {
+      objects: 1 + items * each.objects,
+      fields: 1 + items * each.fields,
+      weight: weight + each.weight,
+    };
+  };
+
+  /** What one object gives by these selection sets; of an abstract type, what the dearest of its types does. */
+  const count = (nodes: readonly WithSelections[], type: GraphQLCompositeType): Cost => {
+    if (isAbstractType(type)) {
+      const types = schema.getPossibleTypes(type);
+      return types.map((one) => count(nodes, one)).reduce(dearest, nothing);
+    }
+    const key = `${type.name} ${nodes.map(idOf)}`;
+    const known = counted.get(key);
+    if (known) return known;
+    if (counted.size >= maxGroups) return { ...nothing, fields: Number.POSITIVE_INFINITY };
+    const groups = collect(nodes, type);
+    const cost = groups.map((group) => countField(group, type)).reduce(sum, nothing);
+    counted.set(key, cost);
+    return cost;
+  };
+
+  const root = schema.getRootType(operation.operation);
+  const cost = root ? count([operation], root) : nothing;
+  return { ...cost, conditions, isFixed };
 }
 
 const combine =

@@ -22,7 +22,9 @@ export function useStoredDocuments(store: DocumentStore): OperationPlugin {
       // Yoga has the error of a wrong type.
       if (typeof (query ?? '') !== 'string') return;
       run.reference = readReference(params);
-      run.idempotencyKey = readKey(extensions) ?? run.idempotencyKey;
+      // An operation of a WebSocket has no headers.
+      const key = readText('extensions.idempotencyKey', extensions?.['idempotencyKey']);
+      run.idempotencyKey = key ?? run.idempotencyKey;
       const text = store.textOf(run.reference);
       setParams({ query: text, operationName, variables, extensions } as GraphQLParams);
     },
@@ -31,15 +33,13 @@ export function useStoredDocuments(store: DocumentStore): OperationPlugin {
 
 function readReference({ query, ...others }: GraphQLParams): DocumentReference {
   const { documentId, extensions } = others as Record<string, unknown>;
-  if (!isId(documentId ?? '')) {
-    throw badRequest(`The parameter documentId must be a string ${upTo}.`);
-  }
+  const id = readText('The parameter documentId', documentId);
   const hash = readHash(extensions);
-  if (documentId && hash !== undefined) {
+  if (id && hash !== undefined) {
     throw badRequest('Give documentId or extensions.persistedQuery, not both.');
   }
-  const name = documentId
-    ? { id: documentId as string, isAutomatic: false }
+  const name = id
+    ? { id, isAutomatic: false }
     : hash && { id: `sha256:${hash}`, isAutomatic: true };
   // Some clients send an empty query beside an id or a hash.
   return {
@@ -53,23 +53,15 @@ function readHash(extensions: unknown): string | undefined {
   if (typeof persistedQuery !== 'object' || persistedQuery === null) return undefined;
   const { version, sha256Hash } = persistedQuery as Record<string, unknown>;
   if (version !== 1) throw badRequest('The version of extensions.persistedQuery must be 1.');
-  if (!isId(sha256Hash) || sha256Hash === '') {
-    throw badRequest(`The sha256Hash of extensions.persistedQuery must be a string ${upTo}.`);
-  }
-  return sha256Hash;
+  // Without a hash, it is as wrong as with another type.
+  return readText('The sha256Hash of extensions.persistedQuery', sha256Hash || false);
 }
 
-/** In `extensions`: an operation of a WebSocket has no headers. */
-function readKey(extensions: GraphQLParams['extensions']): string | undefined {
-  const key: unknown = extensions?.['idempotencyKey'] ?? undefined;
-  if (key === undefined || isId(key)) return key;
-  throw badRequest(`extensions.idempotencyKey must be a string ${upTo}.`);
-}
-
-const upTo = `of at most ${maxIdLength} characters`;
-
-function isId(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= maxIdLength;
+/** @throws HttpError 400 for another type, and for a longer text */
+function readText(what: string, value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string' && value.length <= maxIdLength) return value;
+  throw badRequest(`${what} must be a string of at most ${maxIdLength} characters.`);
 }
 
 export type TrustedDocuments = ReadonlyMap<string, string>;

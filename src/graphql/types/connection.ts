@@ -5,7 +5,7 @@ import { maxRows } from '../../outfits/lists/statements.ts';
 import { formatCursor, type Ordering, parseCursor, type SortKey } from '../../outfits/ordering.ts';
 import { builder, DateTime } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { badUserInput } from '../errors.ts';
+import { badUserInput, requireRange } from '../errors.ts';
 import type { CostConfig, CountItems } from '../plugins/cost.ts';
 import { searchTooShort } from './outfit-arguments.ts';
 
@@ -82,8 +82,8 @@ export async function resolveConnection<Row>(
   keyOf: (row: Row) => SortKey,
   { config }: Context,
 ) {
-  const first = readLimit('first', range.first);
-  const last = readLimit('last', range.last);
+  const first = requireRange('first', range.first, [0, maxPerRequest]);
+  const last = requireRange('last', range.last, [0, maxPerRequest]);
   const after = readCursor('after', range.after, ordering);
   const before = readCursor('before', range.before, ordering);
 
@@ -120,12 +120,6 @@ export async function resolveConnection<Row>(
 
 function defaultSize({ pageSize }: CostConfig): number {
   return Math.min(pageSize, maxPerRequest);
-}
-
-function readLimit(name: 'first' | 'last', value: number | null | undefined): number | undefined {
-  if (value === null || value === undefined) return undefined;
-  if (value >= 0 && value <= maxPerRequest) return value;
-  throw badUserInput(`${name} must be from 0 to ${maxPerRequest}, but it is ${value}.`);
 }
 
 function readCursor(

@@ -9,7 +9,7 @@ import {
   simplifyOrdering,
 } from '../../outfits/ordering.ts';
 import { builder, DateTime } from '../builder.ts';
-import { badUserInput } from '../errors.ts';
+import { badUserInput, requireRange } from '../errors.ts';
 import { readGlobalId } from './node.ts';
 import { Device } from './outfit-input.ts';
 
@@ -89,8 +89,8 @@ export function filterOf(input: Input | undefined): Filter {
       userIds && numbers ? userIds.filter((id) => numbers.includes(id)) : (userIds ?? numbers),
     createdFrom: input.createdFrom ?? undefined,
     createdBefore: input.createdBefore ?? undefined,
-    likesFrom: readLikes('likesFrom', input.likesFrom),
-    likesBelow: readLikes('likesBelow', input.likesBelow),
+    likesFrom: requireRange('filter.likesFrom', input.likesFrom, [0]),
+    likesBelow: requireRange('filter.likesBelow', input.likesBelow, [0]),
     hasVideo: input.hasVideo ?? undefined,
     private: input.private ?? undefined,
     quality: readList('quality', quality, (grade) => grade),
@@ -135,12 +135,6 @@ function readList<Value, Read>(
     );
   }
   return values.map((value, index) => read(value, `filter.${name}[${index}]`));
-}
-
-function readLikes(name: string, value: number | null | undefined): number | undefined {
-  if (value === null || value === undefined) return undefined;
-  if (value >= 0) return value;
-  throw badUserInput(`filter.${name} must be 0 or more, but it is ${value}.`);
 }
 
 // Values are the spellings of REST, whose error lists them in this order.

@@ -9,7 +9,7 @@ import {
 } from '../../outfits/lists/list.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { badUserInput, pageNotFound } from '../errors.ts';
+import { badUserInput, pageNotFound, requireRange } from '../errors.ts';
 import type { CountItems, WeighFilter } from '../plugins/cost.ts';
 import { Outfit } from './outfit.ts';
 import {
@@ -145,16 +145,9 @@ async function resolvePage(
   if (typeof offset === 'number' && (typeof page === 'number' || last)) {
     throw badUserInput('Give either offset or a page, not both.');
   }
-  if (typeof page === 'number' && page < 1) {
-    throw badUserInput(`page must be 1 or more, but it is ${page}.`);
-  }
-  for (const [name, [least, most]] of Object.entries(ranges)) {
-    const value = args[name as keyof typeof ranges] ?? least;
-    if (value < least || value > most) {
-      throw badUserInput(`${name} must be from ${least} to ${most}, but it is ${value}.`);
-    }
-  }
-  const pageSize = args.pageSize ?? config.pageSize;
+  requireRange('page', page, [1]);
+  const pageSize = requireRange('pageSize', args.pageSize, ranges.pageSize) ?? config.pageSize;
+  requireRange('offset', offset, ranges.offset);
   const start = last ? 'last' : (offset ?? ((page ?? 1) - 1) * pageSize);
   const filter = filterOf(args.filter);
   const request = { ordering: orderingOf(ordering), offset: start, pageSize } as const;
