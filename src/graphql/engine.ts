@@ -65,9 +65,7 @@ export class Engine {
     const { operation, variables } = execution;
     const run = new Run(execution, caller);
     run.operation = operation;
-    // A REST path shows its errors by its status.
-    const isReported = operation.isLive;
-    return this.#answer<Value>(run, isReported, () => this.#execute(run, operation, variables));
+    return this.#answer<Value>(run, () => this.#execute(run, operation, variables));
   }
 
   /**
@@ -81,30 +79,31 @@ export class Engine {
     method: 'GET' | 'POST',
     readParams: () => GraphQLParams,
   ): Promise<Reading<Value>> {
-    return this.#answer<Value>(run, true, () => this.#send(run, method, readParams));
+    return this.#answer<Value>(run, () => this.#send(run, method, readParams));
   }
 
   #answer<Value extends Answer>(
     run: Run,
-    isReported: boolean,
     execute: () => Promise<ExecutionResult | undefined>,
   ): Promise<Reading<Value>> {
     const { cache, contexts, observe, onErrors } = this.options;
     const { encoding, caller } = run;
     const report = (codes: readonly unknown[] = []) => {
-      const { isLive = false, type = 'none' } = run.operation ?? {};
-      if (isReported) onErrors?.(new Set(codes.map(String)), isLive ? 'subscription' : type);
+      const { isLive = false, type = 'none', text } = run.operation ?? { text: '' };
+      // A REST path shows its errors by its status.
+      if (text !== undefined)
+        onErrors?.(new Set(codes.map(String)), isLive ? 'subscription' : type);
     };
     const read = async () => {
       try {
         if (!caller.viewer || contexts.sharesWithViewers) {
-          const found = cache.find(encoding.key, caller.allowsStale);
+          const found = cache.find(encoding.key, caller);
           run.found = found instanceof Promise ? await found : found;
           if (run.found.reading) return run.found.reading;
         }
         const result = await execute();
         if (result?.errors && !run.executed) await this.#delayRefusal(caller);
-        if (result) run.take(result);
+        if (result) run.result = result;
         const failure = result && failureOf(result);
         if (failure) throw failure;
         if (run.isChanged) cache.delete(encoding.key);

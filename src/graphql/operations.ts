@@ -37,7 +37,7 @@ export interface Operation {
 
 /** Bytes of memory per character of a parsed text: up to 300, for `{a b c}`. */
 const bytesPerCharacter = 300;
-const bytesPerOperation = 1_000;
+const bytesPerDefinition = 1_000;
 
 /** The cache of parsed documents of Yoga, by their text; and their operations. */
 export class Operations {
@@ -51,7 +51,9 @@ export class Operations {
 
   set(text: string, document: DocumentNode): void {
     this.#texts.set(document, text);
-    this.#store(text, document);
+    const { length } = document.definitions;
+    const size = bytesPerCharacter * text.length + bytesPerDefinition * length;
+    this.#documents.set(text, document, { size });
   }
 
   /** Undefined: the document has no operation of this name, or several where no name is given. */
@@ -59,29 +61,20 @@ export class Operations {
     const node = getOperationAST(document, name);
     const known = node && this.#operations.get(node);
     if (!node || known) return known ?? undefined;
-    const text = this.#texts.get(document);
-    const operation = toOperation(document, node, text);
+    const operation = toOperation(document, node, this.#texts.get(document));
     this.#operations.set(node, operation);
-    this.updateSize(operation);
     return operation;
   }
 
-  /** Updates the size of a document in the cache, after an operation of it was found or compiled. */
-  updateSize({ document }: Pick<Operation, 'document'>): void {
-    const text = this.#texts.get(document);
-    const kept = text !== undefined && this.#documents.get(text);
-    if (kept) this.#store(text, kept);
-  }
-
-  #store(text: string, document: DocumentNode): void {
-    let size = bytesPerCharacter * text.length;
-    for (const definition of document.definitions) {
-      const operation = this.#operations.get(definition as OperationDefinitionNode);
-      if (operation) size += bytesPerOperation + (operation.compiled?.bytes ?? 0);
-    }
+  /** Keeps the compiled query of an operation as long as its document. */
+  keep(operation: Operation, compiled: CompiledQuery | null): void {
+    operation.compiled = compiled;
+    const { document, text = '' } = operation;
+    const { value, size = 0 } = this.#documents.info(text) ?? {};
+    if (!compiled || value !== document) return;
     // Deleted first: the LRU cache keeps the size of an identical value.
     this.#documents.delete(text);
-    this.#documents.set(text, document, { size });
+    this.#documents.set(text, document, { size: size + compiled.bytes });
   }
 }
 

@@ -89,7 +89,7 @@ export class Run {
   found: Found = {};
   /** Undefined: it was not executed. */
   executed: Executed<Answer> | undefined;
-  errors: ExecutionResult['errors'];
+  /** Which plugins may have changed. */
   result: ExecutionResult | undefined;
 
   constructor(
@@ -104,10 +104,8 @@ export class Run {
     return this.found.reading?.operationName ?? this.operation?.name;
   }
 
-  /** @param result which plugins may have changed */
-  take(result: ExecutionResult): void {
-    this.result = result;
-    this.errors = result.errors;
+  get errors(): ExecutionResult['errors'] {
+    return this.result?.errors;
   }
 
   /** Whether another plugin has changed the result: then it is not kept, so that each passes through that plugin. */

@@ -2,9 +2,9 @@
 // dependencies. Concurrent reads are coalesced.
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { GuardWrite } from '../../admission/admission.ts';
+import type { GuardWrite, OperationCaller } from '../../admission/admission.ts';
 import type { Viewer } from '../../admission/viewer.ts';
-import { sizeOf } from '../../database/changes/change-log.ts';
+import { type Dependencies, sizeOf } from '../../database/changes/change-log.ts';
 import type { DatabaseState, StateSource } from '../../database/changes/snapshots.ts';
 import type { ReadAt } from '../../database/standby/replicas.ts';
 import { type Caller, currentTask, type SharedTask, type StartTask } from '../../database/task.ts';
@@ -39,7 +39,7 @@ export function useAnswerCache(options: AnswerCacheOptions): OperationPlugin {
       const added = addedTo(context);
       setExecuteFn((args: ExecutionArgs) => {
         const execute = (contextValue: Context) => executeFn({ ...args, contextValue });
-        return new Reader(options, operation, context.run, added, execute).read();
+        return read(options, operation, context.run, added, execute);
       });
     },
   };
@@ -53,77 +53,56 @@ function addedTo(context: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(context).filter(([name]) => !known.has(name)));
 }
 
-class Reader {
-  constructor(
-    private readonly options: AnswerCacheOptions,
-    private readonly operation: Operation,
-    private readonly run: Run,
-    private readonly added: Record<string, unknown>,
-    private readonly execute: (context: Context) => Promise<ExecutionResult>,
-  ) {}
-
-  async read(): Promise<ExecutionResult> {
-    const { options, operation, run } = this;
-    const { caller, cost, encoding, found } = run;
-    if (operation.type === 'mutation') options.guardWrite(caller.viewer);
-    if (isShared(operation, caller.viewer, options.contexts)) {
-      const read = (state: DatabaseState | undefined) => this.#readShared(state);
-      const { allowsStale } = caller;
-      run.executed = await options.cache.read(
-        ...([encoding.key, read, caller, found, allowsStale, cost?.fields] as const),
-      );
-    }
-    run.executed ??= await this.#answerPersonal();
-    // A copy: some plugins change it in place.
-    return { ...run.executed.result };
-  }
-
-  #answerPersonal(): Promise<Executed<Answer>> {
-    const { caller, cost } = this.run;
-    const work = () => this.#readPersonal();
-    return this.options.startTask(work, caller.sender, undefined, cost?.fields).wait(caller);
-  }
-
-  async #readPersonal(): Promise<Executed<Answer>> {
-    const { cache, contexts, readAt } = this.options;
-    const isWrite = this.operation.type === 'mutation';
-    const read = isWrite ? undefined : readAt?.(await cache.currentState());
-    const { caller, idempotencyKey } = this.run;
-    const { log, viewer } = caller;
-    const personal = { idempotencyKey, log, viewer };
-    const context = contexts.createPersonal(personal, read, this.added);
-    return this.#toExecuted(await this.execute(context), false, undefined);
-  }
-
-  /** Undefined: it turned out to be personal. */
-  async #readShared(state: DatabaseState | undefined): Promise<Executed<Answer> | undefined> {
-    const { contexts, readAt } = this.options;
-    const context = contexts.createShared(readAt?.(state), this.added);
-    const result = await this.execute(context);
-    if (context.isPersonal) {
-      this.operation.isPersonal = true;
-      return undefined;
-    }
-    const dependencies = result.errors ? undefined : context.tracker.dependencies();
-    return this.#toExecuted(result, true, dependencies);
-  }
-
-  #toExecuted(
+async function read(
+  { cache, contexts, guardWrite, readAt, startTask }: AnswerCacheOptions,
+  operation: Operation,
+  run: Run,
+  added: Record<string, unknown>,
+  execute: (context: Context) => Promise<ExecutionResult>,
+): Promise<ExecutionResult> {
+  const { caller, cost, encoding, idempotencyKey } = run;
+  const { log, viewer } = caller;
+  const isWrite = operation.type === 'mutation';
+  if (isWrite) guardWrite(viewer);
+  const toExecuted = (
     result: ExecutionResult,
     isSharedResult: boolean,
-    dependencies: Executed<Answer>['dependencies'],
-  ): Executed<Answer> {
+    dependencies?: Dependencies,
+  ): Executed<Answer> => {
     // Before the answer is made, which REST refuses for some errors: traces have their codes.
-    this.run.errors = result.errors;
+    run.result = result;
     return {
-      answer: this.run.encoding.toAnswer(result, isSharedResult),
+      answer: encoding.toAnswer(result, isSharedResult),
       result,
       dependencies,
       isExpensive: currentTask()?.isExpensive ?? false,
-      operationName: this.operation.name,
-      cost: this.run.cost,
+      operationName: operation.name,
+      cost,
     };
+  };
+  /** Undefined: it turned out to be personal. */
+  const readShared: Read = async (state) => {
+    const context = contexts.createShared(readAt?.(state), added);
+    const result = await execute(context);
+    if (context.isPersonal) {
+      operation.isPersonal = true;
+      return undefined;
+    }
+    const dependencies = result.errors ? undefined : context.tracker.dependencies();
+    return toExecuted(result, true, dependencies);
+  };
+  const readPersonal = async () => {
+    const source = isWrite ? undefined : readAt?.(await cache.currentState());
+    const context = contexts.createPersonal({ idempotencyKey, log, viewer }, source, added);
+    return toExecuted(await execute(context), false);
+  };
+  if (isShared(operation, viewer, contexts)) {
+    run.executed = await cache.read(encoding.key, readShared, caller, run.found, cost?.fields);
   }
+  const { sender } = caller;
+  run.executed ??= await startTask(readPersonal, sender, undefined, cost?.fields).wait(caller);
+  // A copy: some plugins change it in place.
+  return { ...run.executed.result };
 }
 
 interface Entry {
@@ -140,6 +119,9 @@ type Lookup = 'hit' | 'miss' | 'shared';
  * if it cannot be shared.
  */
 type Read = (state: DatabaseState | undefined) => Promise<Executed<Answer> | undefined>;
+
+/** Its answer may be stale by `maxAge` if it allows that. */
+type CacheCaller = Caller & Pick<OperationCaller, 'allowsStale'>;
 
 /** Reads of one key: the one that runs, and the one that will follow it. */
 interface PendingReads {
@@ -193,12 +175,11 @@ export class AnswerCache {
 
   /**
    * What is cached and still valid; and the state of the database, if it was taken to decide that.
-   * @param allowsStale whether the answer may be stale by `maxAge`
    * @throws HttpError 503 on timeout
    */
-  find(key: string, allowsStale = false): Found | Promise<Found> {
+  find(key: string, caller: CacheCaller): Found | Promise<Found> {
     if (!this.#entries?.has(key)) return {};
-    const state = this.#stateFor(allowsStale);
+    const state = this.#stateFor(caller);
     return state instanceof Promise
       ? state.then((taken) => this.#findAt(key, taken))
       : this.#findAt(key, state);
@@ -220,12 +201,11 @@ export class AnswerCache {
   async read(
     key: string,
     read: Read,
-    caller: Caller,
+    caller: CacheCaller,
     found: Found,
-    allowsStale = false,
     fields = 0,
   ): Promise<Executed<Answer> | undefined> {
-    const known = found.state ?? this.#stateFor(allowsStale);
+    const known = found.state ?? this.#stateFor(caller);
     const state = known instanceof Promise ? await known : known;
     if (!this.#entries || !state) {
       return this.startTask(() => read(state), caller.sender, undefined, fields).wait(caller);
@@ -243,7 +223,9 @@ export class AnswerCache {
     return this.readsNeedState ? this.#takeSnapshot() : undefined;
   }
 
-  #stateFor(allowsStale: boolean): Promise<DatabaseState | undefined> | DatabaseState | undefined {
+  #stateFor({
+    allowsStale,
+  }: CacheCaller): Promise<DatabaseState | undefined> | DatabaseState | undefined {
     if (!this.#entries && !this.readsNeedState) return undefined;
     const age = performance.now() - this.#stateAt;
     if (!allowsStale || !this.#state || age > this.maxAge) return this.#takeSnapshot();

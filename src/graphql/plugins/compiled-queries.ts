@@ -32,9 +32,9 @@ export function useCompiledQueries(operations: Operations): OperationPlugin {
     if (operation.compiled !== undefined) return operation.compiled;
     operation.executions += 1;
     if (operation.type !== 'query' || operation.executions <= interpretedTimes) return null;
-    operation.compiled = compileQuery(schema, operation.document, operation.node);
-    operations.updateSize(operation);
-    return operation.compiled;
+    const compiled = compileQuery(schema, operation.document, operation.node);
+    operations.keep(operation, compiled);
+    return compiled;
   };
   return {
     onExecute({ context: { run }, setExecuteFn }) {
