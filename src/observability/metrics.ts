@@ -153,9 +153,9 @@ export class Metrics {
     );
   }
 
-  followStreams(streams: Record<'open' | 'opened', Map<string, number>>): void {
-    const byTransport = (read: () => Map<string, number>) => () =>
-      [...read()].map(([transport, count]) => [{ transport }, count] as const);
+  followStreams(streams: Record<'open' | 'opened', Record<string, number>>): void {
+    const byTransport = (read: () => Record<string, number>) => () =>
+      Object.entries(read()).map(([transport, count]) => [{ transport }, count] as const);
     this.#gauge(
       'gateway_streams_open',
       'Live answers that are being streamed, by transport.',

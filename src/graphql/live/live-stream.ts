@@ -15,9 +15,9 @@ const evicted = refusalOf(tooManyStreams());
 
 const tickInterval = 1_000;
 
-/** Labels of the metrics. */
-const transports = ['sse', 'ws'] as const;
-export type Transport = (typeof transports)[number];
+/** By transport, the label of the metrics. */
+const noStreams = () => ({ sse: 0, ws: 0 });
+export type Transport = keyof ReturnType<typeof noStreams>;
 
 export interface StreamOptions {
   readonly transport: Transport;
@@ -192,21 +192,21 @@ function tagOf(answer: EncodedAnswer): string {
 }
 
 export class LiveStreams {
-  readonly #streams = new Map<LiveStream, Transport>();
+  readonly #streams = new Set<LiveStream>();
   readonly #places: Places;
   readonly #timer = setInterval(() => this.#tick(), tickInterval).unref();
   #isClosed = false;
   /** Opened since the start, by transport. */
-  readonly opened = new Map(transports.map((transport) => [transport, 0]));
+  readonly opened = noStreams();
 
   constructor(max: number) {
     this.#places = new Places({ places: max, bytes: shareOfHeap() });
   }
 
   /** Open now, by transport. */
-  get open(): Map<Transport, number> {
-    const open = new Map(transports.map((transport) => [transport, 0]));
-    for (const transport of this.#streams.values()) increment(open, transport);
+  get open(): Record<Transport, number> {
+    const open = noStreams();
+    for (const { options } of this.#streams) open[options.transport] += 1;
     return open;
   }
 
@@ -217,8 +217,8 @@ export class LiveStreams {
     const place = this.#places.take(options.sender, options.bytes, evict);
     if (!place) throw tooManyStreams();
     const stream = new LiveStream(options, place);
-    increment(this.opened, options.transport);
-    this.#streams.set(stream, options.transport);
+    this.opened[options.transport] += 1;
+    this.#streams.add(stream);
     stream.onClose(() => {
       place.release();
       this.#streams.delete(stream);
@@ -230,15 +230,11 @@ export class LiveStreams {
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#timer);
-    for (const stream of this.#streams.keys()) stream.abandon(unavailable());
+    for (const stream of this.#streams) stream.abandon(unavailable());
   }
 
   #tick(): void {
     const now = Date.now() / 1000;
-    for (const stream of this.#streams.keys()) stream.tick(now);
+    for (const stream of this.#streams) stream.tick(now);
   }
-}
-
-function increment(counts: Map<Transport, number>, key: Transport): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
 }

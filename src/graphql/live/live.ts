@@ -294,7 +294,12 @@ function toExecution(
   { name, text = '' }: Operation,
   variables: Record<string, unknown>,
 ): LiveExecution {
-  const all = JSON.stringify([name ?? null, text]) + writeCanonical(variables);
+  const all = JSON.stringify([name, text, variables], (_name, value) =>
+    // Which 1e400 is parsed as, and JSON would write as null.
+    value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY
+      ? { [value]: null }
+      : value,
+  );
   const key = `live ${hash('sha256', all, 'base64')}`;
   const operation = () => engine.find(text, name) as Operation;
   return { ...encodingOf(eventType, key), variables, operation, length: all.length };
@@ -305,13 +310,4 @@ function pickDeclared({ node }: Operation, sent: Record<string, unknown>): Recor
   return Object.fromEntries(
     names.flatMap((name) => (Object.hasOwn(sent, name) ? [[name, sent[name]]] : [])),
   );
-}
-
-/** Canonical text: equal for equal variables, in any order. JSON would write Infinity, parsed from 1e400, as null. */
-function writeCanonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(writeCanonical).join()}]`;
-  if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value);
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${fields.map(([name, inner]) => `${JSON.stringify(name)}:${writeCanonical(inner)}`).join()}}`;
 }
