@@ -61,7 +61,7 @@ const path = '/graphql';
 export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions): Promise<void> {
   const { schema, admit, config, sendPage } = options;
   const room = config.maxSockets > 0 ? await import('./sockets/sockets.ts') : undefined;
-  const sockets = room && new room.Sockets(app, path, options);
+  const sockets = room?.createSockets(app, path, options);
   app.addHook('preClose', async () => {
     sockets?.drain();
     options.streams.close();
@@ -191,25 +191,13 @@ function errorType({ code, status }: HttpError, accept: string | undefined): Ans
 
 const allow = 'GET, HEAD, POST, OPTIONS';
 
-interface GraphQLRequest {
-  readonly method: 'GET' | 'POST';
-  /** @throws HttpError 400 */
-  readonly readParams: () => GraphQLParams;
-  readonly answerType: AnswerType;
-  /** Whether `Accept` names the type of a stream, and prefers it to the types of a single answer. */
-  readonly acceptsEvents: boolean;
-  readonly prefersEvents: boolean;
-  /** Names everything that the answer depends on, but its type. */
-  readonly key: string;
-}
-
 /**
  * A body must be JSON: a page of another origin cannot send it without a CORS preflight (CSRF protection), as it could
  * send the other types of forms.
  * @throws HttpError 405, 406, 415 or 400, in this order
  */
-function readRequest(request: FastifyRequest): GraphQLRequest {
-  const method = isRead(request) ? 'GET' : 'POST';
+function readRequest(request: FastifyRequest) {
+  const method: 'GET' | 'POST' = isRead(request) ? 'GET' : 'POST';
   if (method !== request.method && request.method !== 'HEAD') {
     throw methodNotAllowed(request.method, allow);
   }
@@ -219,8 +207,10 @@ function readRequest(request: FastifyRequest): GraphQLRequest {
   const answerType = accepted.type ?? (acceptsEvents ? 'application/json' : undefined);
   if (!answerType) throw notAcceptable();
   const text = method === 'GET' ? rawQuery(request) : bodyOf(request);
+  /** @throws HttpError 400 */
   const readParams = () => (method === 'GET' ? readQueryString(text) : readObject(text));
-  // The raw text: 1e400 is parsed as Infinity, which JSON would write as null.
+  // It names everything that the answer depends on, but its type. The raw text: 1e400 is parsed as Infinity, which JSON
+  // would write as null.
   const key = `${method} ${text}`;
   return { method, readParams, answerType, acceptsEvents, prefersEvents, key };
 }
@@ -231,6 +221,7 @@ function isRead({ method }: FastifyRequest): boolean {
 
 const eventStream = 'text/event-stream';
 
+/** Whether it names the type of a stream, and prefers it to the types of a single answer. */
 const readAccept = memoizeHeader((accept) => {
   // Only if it is named: a stream is no answer to `*/*`.
   const isNamed = accept.toLowerCase().includes(eventStream);

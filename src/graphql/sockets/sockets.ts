@@ -42,9 +42,11 @@ type SocketRequest = Handshake &
   Pick<Answered, 'routeOptions'> &
   Pick<Admissible, 'raw'>;
 
-export class Sockets {
-  readonly #upgrades;
-  readonly #server = new WebSocketServer({
+/** `open` takes an admitted handshake; `drain` closes each connection behind the answers to what it has begun. */
+export function createSockets(app: FastifyInstance, path: string, options: SocketOptions) {
+  const { admit, config, engine, live, observe } = options;
+  const upgrades = routeHandshakes(app, path);
+  const server = new WebSocketServer({
     ...{ noServer: true, clientTracking: false, autoPong: false, maxPayload: 1_048_576 },
     // A message after the other, between which others have their turn.
     ...{
@@ -53,35 +55,92 @@ export class Sockets {
       handleProtocols: () => GRAPHQL_TRANSPORT_WS_PROTOCOL,
     },
   } as ServerOptions);
-  readonly #connections = new Set<SocketConnection>();
-  readonly #places: Places;
+  server.on('wsClientError', () => {
+    throw transportNotAvailable(true);
+  });
+  const connections = new Set<SocketConnection>();
+  const places = new Places({ places: config.maxSockets, bytes: shareOfHeap() });
+  const timer = setInterval(() => {
+    for (const connection of connections) connection.tick();
+  }, tickInterval).unref();
+  app.addHook('onClose', async () => clearInterval(timer));
 
-  constructor(
-    private readonly app: FastifyInstance,
-    private readonly path: string,
-    private readonly options: SocketOptions,
-  ) {
-    this.#upgrades = routeHandshakes(app, path);
-    this.#places = new Places({ places: options.config.maxSockets, bytes: shareOfHeap() });
-    this.#server.on('wsClientError', () => {
-      throw transportNotAvailable(true);
+  /** Logs and counts it as the request that it would be over HTTP, unless its client has left it. */
+  const observeRequest = (request: SocketRequest, status: number, begun: number): void => {
+    if (!request.signal.aborted) observe(request, status, performance.now() - begun);
+  };
+
+  /** @throws HttpError */
+  const admitRequest = async (request: SocketRequest, place: Place): Promise<void> => {
+    const begun = performance.now();
+    try {
+      request.viewer = await admit(request, { headers: () => {} });
+      place.moveTo(new RequestCaller(request).sender);
+    } catch (error) {
+      const refused = toHttpError(app, request.log, error);
+      observeRequest(request, refused.status, begun);
+      throw refused;
+    }
+  };
+
+  const answer = async (
+    request: SocketRequest,
+    params: GraphQLParams,
+    text: string,
+    place: Place,
+  ): Promise<Answers> => {
+    const begun = performance.now();
+    try {
+      await admitRequest(request, place);
+    } catch (error) {
+      const refused = error as HttpError;
+      // The credential of a connection is fixed.
+      if (refused.status === 401) throw refused;
+      return refusalOf(refused);
+    }
+    const caller = new RequestCaller(request);
+    const run = new Run(encodingOf(eventType, `ws ${text}`), caller);
+    run.openLive = (operation, variables) => live.open(operation, variables, caller, 'ws');
+    let status = 200;
+    try {
+      const reading = await engine.serve<EncodedAnswer>(run, 'POST', () => params);
+      return run.answers instanceof LiveStream ? run.answers : reading.answer;
+    } catch (error) {
+      const refused = toHttpError(app, request.log, error);
+      status = refused.status;
+      return refusalOf(refused);
+    } finally {
+      request.operationName = run.operationName;
+      observeRequest(request, status, begun);
+    }
+  };
+
+  const createEndpoint = (handshake: Handshake, place: Place): Endpoint => {
+    const never = new AbortController().signal;
+    let { headers } = handshake;
+    const requestFor = (signal: AbortSignal): SocketRequest => ({
+      ...handshake,
+      ...{ headers, signal, viewer: undefined, operationName: undefined },
+      ...{ method: 'POST', url: path, routeOptions: { url: path } },
+      // What is repeated in the handshake was refused there.
+      raw: { rawHeaders: [] },
     });
-    const timer = setInterval(() => {
-      for (const connection of this.#connections) connection.tick();
-    }, tickInterval).unref();
-    app.addHook('onClose', async () => clearInterval(timer));
-  }
+    return {
+      connect: async (parameters) => {
+        headers = { ...headers, ...parameters };
+        // The credentials of the handshake have been judged.
+        if (Object.keys(parameters).length === 0) return;
+        await admitRequest(requestFor(never), place);
+      },
+      answer: (params, text, signal) => answer(requestFor(signal), params, text, place),
+      fail: (error) => handshake.log.error({ err: error }, 'unexpected error'),
+    };
+  };
 
-  /** Closes each connection behind the answers to what it has begun. */
-  drain(): void {
-    for (const connection of this.#connections) connection.drain();
-  }
-
-  /** Opens the connection of an admitted handshake. @throws HttpError 400, 403 or 503 */
-  open(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  /** @throws HttpError 400, 403 or 503 */
+  const open = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const { raw, headers, host, ip, log, protocol } = request;
-    const { config } = this.options;
-    const upgrade = this.#upgrades.get(raw);
+    const upgrade = upgrades.get(raw);
     const protocols = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim());
     if (!upgrade || !protocols?.includes(GRAPHQL_TRANSPORT_WS_PROTOCOL)) {
       throw transportNotAvailable(true);
@@ -95,99 +154,30 @@ export class Sockets {
     let connection: SocketConnection | undefined;
     const kept = bytesOfHead(raw);
     const makeRoom = () => connection?.close(closeCodes.tryAgainLater);
-    const place = this.#places.take(sender, kept, makeRoom);
+    const place = places.take(sender, kept, makeRoom);
     if (!place) throw tooManySockets();
     upgrade.socket.once('close', () => place.release());
     const handshake = { headers: headersFor(request, isTrusted), host, ip, log, protocol };
-    const endpoint = this.#endpointFor(handshake, place);
+    const endpoint = createEndpoint(handshake, place);
     // In this turn: what the library refuses is thrown from here.
-    this.#server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
+    server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
       const opened = new SocketConnection(socket, endpoint, place, kept);
       connection = opened;
-      this.#connections.add(opened);
+      connections.add(opened);
       upgrade.socket.on('data', ({ length }) => opened.onBytes(length));
-      socket.once('close', () => this.#connections.delete(opened));
+      socket.once('close', () => connections.delete(opened));
     });
     reply.hijack();
     reply.raw.detachSocket(upgrade.socket);
     // The request has ended for all that follow it.
     reply.raw.emit('close');
     return reply;
-  }
+  };
 
-  #endpointFor(handshake: Handshake, place: Place): Endpoint {
-    const never = new AbortController().signal;
-    let { headers } = handshake;
-    const requestFor = (signal: AbortSignal): SocketRequest => ({
-      ...handshake,
-      ...{ headers, signal, viewer: undefined, operationName: undefined },
-      ...{ method: 'POST', url: this.path, routeOptions: { url: this.path } },
-      // What is repeated in the handshake was refused there.
-      raw: { rawHeaders: [] },
-    });
-    return {
-      connect: async (parameters) => {
-        headers = { ...headers, ...parameters };
-        // The credentials of the handshake have been judged.
-        if (Object.keys(parameters).length === 0) return;
-        await this.#admit(requestFor(never), place);
-      },
-      answer: (params, text, signal) => this.#answer(requestFor(signal), params, text, place),
-      fail: (error) => handshake.log.error({ err: error }, 'unexpected error'),
-    };
-  }
-
-  /** @throws HttpError */
-  async #admit(request: SocketRequest, place: Place): Promise<void> {
-    const begun = performance.now();
-    try {
-      request.viewer = await this.options.admit(request, { headers: () => {} });
-      place.moveTo(new RequestCaller(request).sender);
-    } catch (error) {
-      const refused = toHttpError(this.app, request.log, error);
-      this.#observe(request, refused.status, begun);
-      throw refused;
-    }
-  }
-
-  async #answer(
-    request: SocketRequest,
-    params: GraphQLParams,
-    text: string,
-    place: Place,
-  ): Promise<Answers> {
-    const begun = performance.now();
-    try {
-      await this.#admit(request, place);
-    } catch (error) {
-      const refused = error as HttpError;
-      // The credential of a connection is fixed.
-      if (refused.status === 401) throw refused;
-      return refusalOf(refused);
-    }
-    const { engine, live } = this.options;
-    const caller = new RequestCaller(request);
-    const run = new Run(encodingOf(eventType, `ws ${text}`), caller);
-    run.openLive = (operation, variables) => live.open(operation, variables, caller, 'ws');
-    let status = 200;
-    try {
-      const { answer } = await engine.serve<EncodedAnswer>(run, 'POST', () => params);
-      return run.answers instanceof LiveStream ? run.answers : answer;
-    } catch (error) {
-      const refused = toHttpError(this.app, request.log, error);
-      status = refused.status;
-      return refusalOf(refused);
-    } finally {
-      request.operationName = run.operationName;
-      this.#observe(request, status, begun);
-    }
-  }
-
-  /** Logs and counts it as the request that it would be over HTTP, unless its client has left it. */
-  #observe(request: SocketRequest, status: number, begun: number): void {
-    if (request.signal.aborted) return;
-    this.options.observe(request, status, performance.now() - begun);
-  }
+  const drain = () => {
+    for (const connection of connections) connection.drain();
+  };
+  return { open, drain };
 }
 
 /** Headers of the handshake alone. */
