@@ -1,6 +1,10 @@
 // localhost has two addresses, and each is a server of its own: all rules hold on both.
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, test } from 'vitest';
 import { listen } from '../../src/http/server/server.ts';
+import { connectForTest } from '../support/databases/connections.ts';
+import { countBlocked, lockOutfits } from '../support/faults/clients.ts';
 import { useGateway } from '../support/gateway.ts';
 import { portOf } from '../support/http/listen.ts';
 import { sendBytes } from '../support/http/raw-http.ts';
@@ -37,7 +41,24 @@ test.each(hosts)('%s answers requests, handshakes, and bytes that are neither', 
   }
 });
 
-test('neither has a listener when the service has closed', async () => {
-  await gateway.app.close();
+test('closing waits for a request on the second one, and neither has a listener then', async () => {
+  const url = gateway.config.databaseUrl ?? '';
+  const unlock = await lockOutfits(url);
+  const watcher = await connectForTest(url);
+  // Of an ordering that nobody has asked for.
+  const answer = send('::1', `${head.replace('/ ', '/?ordering=id ')}\r\n`);
+  await expect.poll(() => countBlocked(watcher)).toBe(1);
+  let isClosed = false;
+  const mainClosed = once(gateway.app.server, 'close');
+  const closed = gateway.app.close().then(() => {
+    isClosed = true;
+  });
+  await mainClosed;
+  // It has nothing to wait for, but this request.
+  await sleep(100);
+  expect(isClosed).toBe(false);
+  await unlock();
+  expect(await answer).toMatch(/^HTTP\/1\.1 200 /);
+  await closed;
   for (const host of hosts) expect(await send(host, `${head}\r\n`)).toBe('');
 });

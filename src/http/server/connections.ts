@@ -136,26 +136,14 @@ const shutdownTimeout = 2_500;
 export class Shutdown {
   #isClosing = false;
   #endsConnections = false;
-  // Fastify waits for its main server only, and localhost has two.
-  #inFlight = 0;
-  #onIdle = () => {};
 
   /** Readiness fails before any request does. */
   get isClosing(): boolean {
     return this.#isClosing;
   }
 
-  /** Counts the requests of `app` that are in flight. Call it before the routes are added. */
+  /** Call it before the routes are added. */
   follow(app: FastifyInstance): void {
-    const onClose = () => {
-      this.#inFlight -= 1;
-      if (this.#inFlight === 0) this.#onIdle();
-    };
-    app.addHook('onRequest', (_request, reply, done) => {
-      this.#inFlight += 1;
-      reply.raw.on('close', onClose);
-      done();
-    });
     app.addHook('onSend', (_request, reply, _payload, done) => {
       if (this.#endsConnections) reply.header('Connection', 'close');
       done();
@@ -170,12 +158,7 @@ export class Shutdown {
     this.#isClosing = true;
     this.#endsConnections = true;
     if (announce) await sleep(readinessDelay);
-    const closed = app.close();
-    const finished = new Promise<void>((resolve) => {
-      this.#onIdle = resolve;
-      if (this.#inFlight === 0) resolve();
-    });
-    await Promise.race([Promise.all([closed, finished]), sleep(shutdownTimeout)]);
+    await Promise.race([app.close(), sleep(shutdownTimeout)]);
     app.server.closeAllConnections();
   }
 }

@@ -110,7 +110,12 @@ export async function listen(
   findAddresses = (name: string) => lookup(name, { all: true }),
 ): Promise<string> {
   const others: TcpServer[] = [];
+  const closed: Promise<unknown>[] = [];
   watchDescriptors(app);
+  // Behind its main server: Fastify waits for the connections of that one only.
+  app.addHook('onClose', async () => {
+    await Promise.all(closed);
+  });
   app.addHook('preClose', async () => {
     await Promise.all([app.server, ...others].map(endListening));
   });
@@ -131,7 +136,10 @@ export async function listen(
     server.listen(main.port, address, backlog);
     // The second address may not exist, or be in use.
     await once(server, 'listening')
-      .then(() => others.push(server))
+      .then(() => {
+        others.push(server);
+        closed.push(new Promise((resolve) => server.once('close', resolve)));
+      })
       .catch(() => {});
   }
   return url;
