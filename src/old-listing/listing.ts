@@ -124,20 +124,14 @@ function* toBatches(
 
 /** Call it for each link with its page. @throws SourceError when the links never end */
 export function createEndWatch(): (next: string, page: Envelope) => void {
-  let links = 0;
+  const links = new Set<string>();
   let empty = 0;
   let read = 0;
-  // Brent's cycle detection: one link is remembered, each time for twice as many links.
-  let remembered: string | undefined;
-  let untilNext = 1;
   return (next, { results, count }) => {
-    if (next === remembered) {
+    if (links.has(next)) {
       throw new SourceError(`The next links go in a circle: ${next} comes again.`);
     }
-    if (++links === untilNext) {
-      remembered = next;
-      untilNext *= 2;
-    }
+    links.add(next);
     empty = results.length === 0 ? empty + 1 : 0;
     if (empty >= maxEmptyPages) {
       throw new SourceError(

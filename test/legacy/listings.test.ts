@@ -22,7 +22,7 @@ function match(theirs: readonly PageRecord[], ours: readonly PageRecord[], most?
   return { shared, hasRepeated, missing, additional };
 }
 
-const make = (id: number, key = BigInt(id)): PageRecord => ({ id: `${id}`, key, value: { id } });
+const make = (id: number, key = BigInt(id)): PageRecord => ({ id, key, value: { id } });
 const list = (count: number) => Array.from({ length: count }, (_, index) => make(index + 1));
 
 test('takes a record that a page repeats as the same one', () => {
@@ -40,7 +40,7 @@ test('ends when more records than its bound have no match', () => {
 });
 
 describe('the order of a page', () => {
-  const ordered = (misplaced?: readonly [string, string], isTieOpen = false) => ({
+  const ordered = (misplaced?: readonly [number, number], isTieOpen = false) => ({
     misplaced,
     isTieOpen,
   });
@@ -51,8 +51,8 @@ describe('the order of a page', () => {
     ['', [c, b, a], ordered()],
     ['likes', [b, a, c], ordered(undefined, true)],
     ['-likes', [c, a, b], ordered(undefined, true)],
-    ['likes', [a, c, b], ordered(['3', '2'])],
-    ['', [a, b, c], ordered(['2', '3'], true)],
+    ['likes', [a, c, b], ordered([3, 2])],
+    ['', [a, b, c], ordered([2, 3], true)],
   ])('the order of a page by "%s" is judged record by record', (name, records, expected) => {
     expect(checkOrder(records, name)).toEqual(expected);
   });

@@ -91,7 +91,6 @@ test('reads a log in each form that servers write', async () => {
 });
 
 test.each<[string, string | Buffer, string]>([
-  ['xz', Buffer.from('fd377a585a00', 'hex'), 'it is compressed with xz: unpack it'],
   ['another format', 'a\nb\n', 'None of the 2 lines has a request in a format that can be read'],
   ['other paths', line('/x'), 'No GET request of the 1 lines has a path that begins with /api/'],
 ])('says of a log with %s why nothing is compared', async (_name, content, sentence) => {

@@ -1,8 +1,8 @@
 // Compares two JSON documents of a listing; the kinds of differences are those of `difference.ts`.
 import { cut } from '../../errors.ts';
+import { readProperty } from '../../old-listing/page.ts';
 import { parseTimestamp } from '../../outfits/timestamps.ts';
 import type { Findings, Kind } from './difference.ts';
-import { idOf } from './listing-page.ts';
 
 /** Base URLs that are equivalent in links, such as `https://old.example.com`. */
 export interface Bases {
@@ -132,9 +132,10 @@ function firstMoved(theirs: readonly string[], ours: readonly string[]): string[
 function byId(items: readonly unknown[]): Map<string, unknown> | undefined {
   const records = new Map<string, unknown>();
   for (const item of items) {
-    const id = idOf(item);
-    if (id === undefined || records.has(id)) return undefined;
-    records.set(id, item);
+    const id = readProperty(item, 'id');
+    const name = cut(JSON.stringify(id) ?? '');
+    if (!/^(?:string|number)$/.test(typeof id) || records.has(name)) return undefined;
+    records.set(name, item);
   }
   return records;
 }

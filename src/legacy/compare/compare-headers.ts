@@ -122,7 +122,7 @@ function compareOrigins(
   return true;
 }
 
-export function addHeader(
+function addHeader(
   name: string,
   theirs: string | undefined,
   ours: string | undefined,

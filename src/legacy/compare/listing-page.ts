@@ -1,5 +1,4 @@
 // A page of a listing, and records with equal sort values on two pages.
-import { cut } from '../../errors.ts';
 import type { Answer } from '../../http/client.ts';
 import { parseJson, queryOf, readEnvelope, readProperty } from '../../old-listing/page.ts';
 import { orderingFields, simplifyOrdering } from '../../outfits/ordering.ts';
@@ -7,7 +6,7 @@ import { parseTimestamp } from '../../outfits/timestamps.ts';
 import type { Difference } from './difference.ts';
 
 export interface PageRecord {
-  readonly id: string;
+  readonly id: number;
   /** The sort value: timestamps of the same moment are equal. */
   readonly key: bigint | string;
   readonly value: unknown;
@@ -22,11 +21,6 @@ export interface ListingPage {
 
 type PageAnswer = Pick<Answer, 'status' | 'body'>;
 
-export function idOf(record: unknown): string | undefined {
-  const id = readProperty(record, 'id');
-  return typeof id === 'number' || typeof id === 'string' ? cut(JSON.stringify(id)) : undefined;
-}
-
 /** Parses an answer; undefined when it is no page. @param field the sort field of the records */
 export function readListingPage(
   { status, body }: PageAnswer,
@@ -38,8 +32,8 @@ export function readListingPage(
     count: page.count,
     next: queryOf(page.next),
     records: page.results.flatMap((value) => {
-      const id = idOf(value);
-      return id === undefined ? [] : [{ id, key: keyOf(value, field), value }];
+      const id = readProperty(value, 'id');
+      return typeof id === 'number' ? [{ id, key: keyOf(value, field), value }] : [];
     }),
   };
 }
@@ -116,7 +110,7 @@ function areTied(theirs: PageAnswer, ours: PageAnswer, field: string): boolean {
 
 /** What of an order is wrong on a page: two records by their ids, the first of which must come behind the other. */
 interface PageOrder {
-  readonly misplaced: readonly [string, string] | undefined;
+  readonly misplaced: readonly [number, number] | undefined;
   /** Whether records with the same value come in another order than that of their ids. */
   readonly isTieOpen: boolean;
 }
@@ -131,7 +125,7 @@ export function checkOrder(records: readonly PageRecord[], name: string): PageOr
     const [first, second] = isDescending ? [record, before] : [before, record];
     if (typeof first.key !== 'bigint' || typeof second.key !== 'bigint') continue;
     if (first.key > second.key) return { misplaced: [before.id, record.id], isTieOpen };
-    if (first.key === second.key) isTieOpen ||= Number(first.id) > Number(second.id);
+    if (first.key === second.key) isTieOpen ||= first.id > second.id;
   }
   return { misplaced: undefined, isTieOpen };
 }

@@ -1,5 +1,6 @@
 // One of the two compared services, over HTTP: targets are sent unchanged, and answers are not interpreted.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ConfigError } from '../../config/config.ts';
 import { type Answer, HttpClient, UndecodableError } from '../../http/client.ts';
 import { maxPageBytes, SourceError } from '../../old-listing/page.ts';
 import {
@@ -62,17 +63,13 @@ export function createHttpService({ url, headers, timeout }: HttpServiceOptions)
   };
 }
 
-/** The compared gateway forwards to the old service: the whole comparison is void. */
-class ForwardedAnswerError extends SourceError {}
-
 /** Why a comparison has ended, which reports what was found before. @throws any other error */
 export function readBreak(error: unknown): string {
-  if (error instanceof SourceError && !(error instanceof ForwardedAnswerError))
-    return error.message;
+  if (error instanceof SourceError) return error.message;
   throw error;
 }
 
-/** This gateway. @throws ForwardedAnswerError where it forwards: the old service would be compared with itself */
+/** This gateway. @throws ConfigError where it forwards: the old service would be compared with itself */
 export function createOwnService(options: HttpServiceOptions): ComparedService {
   const service = createHttpService(options);
   return {
@@ -80,7 +77,7 @@ export function createOwnService(options: HttpServiceOptions): ComparedService {
     async ask(method, target, signal, headers) {
       const answer = await service.ask(method, target, signal, headers);
       if (answer.headers[servedByHeader] !== 'legacy') return answer;
-      throw new ForwardedAnswerError(
+      throw new ConfigError(
         `${service.base} passes requests on to the old service, which would be compared with itself: give --against a gateway that has LEGACY_MODE=off (or mirror).`,
       );
     },

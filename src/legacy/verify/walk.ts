@@ -33,11 +33,11 @@ interface WalkOptions {
 export class Listings {
   readonly #ids: Both<IdSet> = { theirs: new IdSet(), ours: new IdSet() };
   /** The page of each record that only one listing has, so far. */
-  readonly unmatched: Both<Map<string, number>> = { theirs: new Map(), ours: new Map() };
+  readonly unmatched: Both<Map<number, number>> = { theirs: new Map(), ours: new Map() };
   /** Whether a record has come twice. */
   hasRepeated = false;
   /** The ids of records that were reported as only in one of them. */
-  readonly reported = new Set<string>();
+  readonly reported = new IdSet();
 
   /** @param maxUnmatched records that only one has, after which a comparison makes no sense */
   constructor(private readonly maxUnmatched = 1_000_000) {}
@@ -53,8 +53,7 @@ export class Listings {
         : [this.unmatched.ours, this.unmatched.theirs];
     const matches = new Set<number>();
     for (const { id } of records) {
-      const number = toNumber(id);
-      if (number === undefined ? own.has(id) : !this.#ids[side].add(number)) {
+      if (!this.#ids[side].add(id)) {
         this.hasRepeated = true;
         continue;
       }
@@ -73,16 +72,9 @@ export class Listings {
     );
   }
 
-  hasInBoth(id: string): boolean {
-    const number = toNumber(id) ?? -1;
-    return sides.every((side) => this.#ids[side].has(number));
+  hasInBoth(id: number): boolean {
+    return sides.every((side) => this.#ids[side].has(id));
   }
-}
-
-/** The number of an outfit, or undefined for any other id. */
-function toNumber(id: string): number | undefined {
-  const number = Number(id);
-  return number === (number | 0) && `${number}` === id ? number : undefined;
 }
 
 function numberedQuery({ ordering: { name } }: WalkOptions, page: number | 'last'): string {
@@ -245,7 +237,7 @@ async function reportOneSided(
 async function isAround(
   options: WalkOptions,
   side: Side,
-  id: string,
+  id: number,
   page: number,
 ): Promise<boolean> {
   const { checker, ordering } = options;

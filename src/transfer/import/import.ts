@@ -127,9 +127,11 @@ class ImportRun extends Run<ResumedOptions> {
     const isCounted = isComplete && this.#unnamed === 0;
     const lacking = isCounted ? (this.count ?? 0) - came : 0;
     const isRefused = pruner?.hasRefused || (replace && partial !== undefined);
+    // Files that are not whole remove nothing; of a live listing, each outfit is asked for by itself.
+    const removable = partial === undefined || this.#isLive ? notInSource : undefined;
     const lines = [
-      ...this.#describe(notInSource, pruned),
-      ...this.#describeRemoval(partial, notInSource, removed, pruned !== undefined),
+      ...this.#describe(removable, pruned),
+      ...this.#describeRemoval(partial, removable, removed, pruned !== undefined),
     ];
     const outcome = this.conclude('outfits', lines, lacking, isRefused);
     return { ...outcome, isResumed: resume !== undefined };
