@@ -125,8 +125,10 @@ export class OperatorError extends Error {
   override readonly name: string = 'OperatorError';
 }
 
+/** Node.js tries all addresses of a host, and throws an AggregateError without a message. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join(', ');
+  return error instanceof Error ? error.message || error.name : String(error);
 }
 
 /** Shortens text for a message: one line, a limited number of characters. */

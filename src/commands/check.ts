@@ -7,7 +7,6 @@ import { allSettings, type Config, isTraced, legacyHostFor, readConfig } from '.
 import { version } from '../config/package.ts';
 import { openDatabase } from '../database/database.ts';
 import { describeDataFolder } from '../database/embedded/data-folder.ts';
-import { reasonOf } from '../database/readiness.ts';
 import { Replicas } from '../database/standby/replicas.ts';
 import { HttpError, messageOf } from '../errors.ts';
 import { acceptedOf } from '../legacy/compare/difference.ts';
@@ -54,7 +53,7 @@ export async function run(
     } catch (error) {
       signal.throwIfAborted();
       const { cause = error } = error instanceof HttpError ? error : {};
-      note(name, false, reasonOf(cause).replaceAll('\n', ' '));
+      note(name, false, messageOf(cause).replaceAll('\n', ' '));
     }
   };
   const given = allSettings.flatMap(({ name }) => (env[name] ? [name] : []));

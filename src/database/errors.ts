@@ -50,28 +50,21 @@ export function isFull(error: unknown): boolean {
 /** A table, column, function, schema or privilege is missing: the database was replaced by one that is not migrated. */
 const schemaStates = /^(?:42P01|42703|42883|3F000|42501)$/;
 
-export function isSchemaError(code: string | undefined): boolean {
-  return schemaStates.test(code ?? '');
-}
+export const isSchemaError = (code = '') => schemaStates.test(code);
 
 /** A prepared statement does not exist, or exists already. */
 const sharedNames = /^(?:26000|42P05)$/;
 
 /** Whether it shows a pooler that shares server sessions, with their prepared statements, between connections. */
-export function isPreparedNameError(code: string | undefined): boolean {
-  return sharedNames.test(code ?? '');
-}
+export const isPreparedNameError = (code = '') => sharedNames.test(code);
 
 const readOnly = /^25006$/;
 
-export function isReadOnlyError(code: string | undefined): boolean {
-  return readOnly.test(code ?? '');
-}
+export const isReadOnlyError = (code = '') => readOnly.test(code);
 
 /** Read-only, full, or without the privilege to write: reads may go on. */
-export function isWriteRefused(error: unknown): boolean {
-  return /^(?:25006|42501|53100)$/.test(sqlStateOf(error) ?? '');
-}
+export const isWriteRefused = (error: unknown) =>
+  /^(?:25006|42501|53100)$/.test(sqlStateOf(error) ?? '');
 
 /** @see https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const sqlStates = [

@@ -74,7 +74,12 @@ export async function migrate(
     const obstacle = await findObstacle(client, migrations);
     if (obstacle !== undefined) throw new MigrationError(obstacle);
     await client.query(historyTable);
-    await refuseUnfinished(client);
+    const { rows } = await client.query<{ name: string }>(unfinished);
+    if (rows[0]) {
+      throw new MigrationError(
+        `Migration ${rows[0].name} was started by another tool and never finished: settle it with "prisma migrate resolve".`,
+      );
+    }
     const pending = pendingOf(await readHistory(client), migrations);
     for (const migration of pending) {
       onApply(migration.name);
@@ -238,17 +243,8 @@ async function readHistory(queryable: Pick<pg.Pool, 'query'>): Promise<Map<strin
   return new Map(rows.map((row) => [row.name, row.checksum]));
 }
 
-/** @throws MigrationError */
-async function refuseUnfinished(client: pg.PoolClient): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
-    `SELECT "migration_name" AS name FROM "_prisma_migrations"
-     WHERE "rolled_back_at" IS NULL AND "finished_at" IS NULL`,
-  );
-  if (!rows[0]) return;
-  throw new MigrationError(
-    `Migration ${rows[0].name} was started by another tool and never finished: settle it with "prisma migrate resolve".`,
-  );
-}
+const unfinished = `SELECT "migration_name" AS name FROM "_prisma_migrations"
+  WHERE "rolled_back_at" IS NULL AND "finished_at" IS NULL`;
 
 function pendingOf(
   applied: ReadonlyMap<string, string>,

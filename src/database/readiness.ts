@@ -2,7 +2,7 @@
 // In SQL: catalogues of the server.
 import type pg from 'pg';
 import { commandText } from '../config/package.ts';
-import { OperatorError } from '../errors.ts';
+import { messageOf, OperatorError } from '../errors.ts';
 import { roleSettings } from './connection/session.ts';
 import { isFull } from './errors.ts';
 import {
@@ -255,7 +255,7 @@ async function readRow<Row extends object>(
 /** The error with a sentence for the operator. @param error of the connection or a check */
 export function explain(description: string, error: unknown): Error {
   if (error instanceof DatabaseNotReadyError || error instanceof MigrationError) return error;
-  const reason = reasonOf(error);
+  const reason = messageOf(error);
   const found = isFull(error)
     ? `has no free connection (${reason}): raise its max_connections or the CONNECTION LIMIT of the role or database, or lower DATABASE_POOL_MAX`
     : noTransactions.test(reason)
@@ -269,9 +269,3 @@ export function explain(description: string, error: unknown): Error {
 const noTransactions = /statement pooling mode/;
 /** Of `pg`. */
 const noPassword = /client password must be a/;
-
-/** Node.js tries all addresses of a host, and throws an AggregateError without a message. */
-export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ');
-  return error instanceof Error ? error.message || error.name : String(error);
-}

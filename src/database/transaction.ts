@@ -49,26 +49,19 @@ export async function readOneSnapshot<Result>(
   signal: AbortSignal,
   work: (read: ReadRows) => Promise<Result>,
 ): Promise<Result> {
-  signal.throwIfAborted();
-  const client = await pool.connect();
-  // A lost connection fails the next statement; without a listener it would end the process as well.
-  client.on('error', () => {});
-  const cut = () => client.connection.stream.destroy();
-  signal.addEventListener('abort', cut, { once: true });
-  try {
-    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-    await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
+  const reading = inTransaction(pool, async (client) => {
+    signal.throwIfAborted();
+    const cut = () => client.connection.stream.destroy();
+    signal.addEventListener('abort', cut, { once: true });
+    await client.query(`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+      SET LOCAL idle_in_transaction_session_timeout = 0`);
     const source = serialize(client);
-    const result = await readFrom(source, () => work(readRows(source)));
-    await client.query('COMMIT');
-    return result;
-  } catch (error) {
+    const result = readFrom(source, () => work(readRows(source)));
+    return result.finally(() => signal.removeEventListener('abort', cut));
+  });
+  return reading.catch((error) => {
     throw signal.aborted ? signal.reason : error;
-  } finally {
-    signal.removeEventListener('abort', cut);
-    // Destroyed, not returned to the pool: the transaction may still be open.
-    client.release(true);
-  }
+  });
 }
 
 /** Serializes statements, since all of them share one connection. */

@@ -55,7 +55,9 @@ export async function openService(
     replicas,
     servePictures: drawsPictures ? (await import('./demo/media.ts')).servePictures : undefined,
   });
-  const maintenance = keepCounts(database, log);
+  const onWrong = (wrong: readonly WrongCount[]) =>
+    log.error({ wrong }, `counts are wrong: run ${commandText('counts rebuild')}`);
+  const maintenance = new CountsMaintenance(pool, onWrong, (sentence) => log.info(sentence));
   // Applying many pending changes takes minutes: listening comes first.
   app.addHook('onListen', async () => maintenance.start());
   app.addHook('preClose', async () => maintenance.close());
@@ -82,10 +84,4 @@ export async function openService(
       await resources.close();
     },
   };
-}
-
-function keepCounts({ pool }: Database, log: Logger): CountsMaintenance {
-  const onWrong = (wrong: readonly WrongCount[]) =>
-    log.error({ wrong }, `counts are wrong: run ${commandText('counts rebuild')}`);
-  return new CountsMaintenance(pool, onWrong, (sentence) => log.info(sentence));
 }

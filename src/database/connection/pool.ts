@@ -115,31 +115,26 @@ export class TaskPool extends pg.Pool {
     queueMicrotask(() => this.#all.leave(use.origin));
   }
 
-  readonly #queryWithRetry: RunStatement = (statement, values) =>
-    this.#tryRepeatedly(statement, values, maxRetries);
-
-  async #tryRepeatedly(
-    statement: pg.QueryConfig | string,
-    values: unknown[] | undefined,
-    retries: number,
-  ): Promise<pg.QueryResult> {
-    try {
-      return await this.#queryOnce(statement, values);
-    } catch (error) {
-      // A single statement is its own transaction and was rolled back, so that a write is retried as well.
-      if (retries > 0 && retryableStates.includes(sqlStateOf(error) ?? '')) {
-        // At once, it could take the lock again for which the other has waited.
-        await sleep(retryPause);
-        return this.#tryRepeatedly(statement, values, retries - 1);
+  readonly #queryWithRetry: RunStatement = async (statement, values) => {
+    for (let retries = maxRetries; ; retries--) {
+      try {
+        return await this.#queryOnce(statement, values);
+      } catch (error) {
+        const state = sqlStateOf(error);
+        // A single statement is its own transaction and was rolled back, so that a write is retried as well.
+        if (retries > 0 && retryableStates.includes(state)) {
+          // At once, it could take the lock again for which the other has waited.
+          await sleep(retryPause);
+          continue;
+        }
+        // Both of these failed before they were executed; the connection, which has other old plans, is closed.
+        const isOutdated = isStalePlan(error) || isPreparedNameError(state);
+        if (typeof statement === 'string' || !statement.name || !isOutdated) throw error;
+        const { name: _outdated, ...unnamed } = statement;
+        return this.#queryOnce(unnamed, values);
       }
-      if (typeof statement === 'string' || !statement.name) throw error;
-      // Both of these failed before they were executed; the connection, which has other old plans, is closed.
-      const isOutdated = isStalePlan(error) || isPreparedNameError(sqlStateOf(error));
-      if (!isOutdated) throw error;
-      const { name: _outdated, ...unnamed } = statement;
-      return this.#queryOnce(unnamed, values);
     }
-  }
+  };
 
   #queryOnce(
     statement: pg.QueryConfig | string,

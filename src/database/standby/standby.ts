@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Config } from '../../config/config.ts';
+import { messageOf } from '../../errors.ts';
 import type { LogPosition } from '../changes/snapshots.ts';
 import type { ObserveStatement } from '../connection/observe.ts';
 import { TaskPool } from '../connection/pool.ts';
@@ -10,7 +11,6 @@ import { readServerUrl } from '../connection/server-url.ts';
 import { databaseOid } from '../connection/server-watch.ts';
 import { createSession, DedicatedConnection, Sockets } from '../connection/session.ts';
 import { exactTypes } from '../read.ts';
-import { reasonOf } from '../readiness.ts';
 
 export interface StandbyOptions {
   readonly statementTimeout: number;
@@ -130,7 +130,7 @@ export class Standby {
     } catch (error) {
       if (this.#isClosed) return;
       this.#state = undefined;
-      this.#update(`cannot be read from (${reasonOf(error)})`);
+      this.#update(`cannot be read from (${messageOf(error)})`);
     }
     this.#checking = undefined;
     if (this.#isClosed) return;
