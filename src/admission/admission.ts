@@ -154,6 +154,9 @@ const bytesPerByte = 16;
 
 /** Bytes of a body up to which it is not counted: its head may have more, and most operations have less. */
 const tiny = 1_000;
+/** Pieces of a body at most, and bytes of memory for each: a chunk may have one byte. */
+const pieces = { most: 16_384, bytes: 400 };
+
 /** Bytes of a body up to which it counts as a whole before it has arrived: its head may have as many, too. */
 const short = 16_384;
 
@@ -171,21 +174,25 @@ export function admitBodies(app: FastifyInstance): void {
     done(null, payload);
     // Without a reader, it is not kept: that of a GET, or what was answered at once.
     if (payload.listenerCount('data') === 0 || (length > 0 && length <= tiny)) return;
-    const place = places.take(senderOf(request.viewer?.userId, request.ip), 0, () => {
-      const refusal = Object.assign(overloaded(), { statusCode: 503 });
+    const end = (refusal: Error) => {
       reply.header('Connection', 'close');
       // Fastify is reading it, or a task waits.
       if (payload.listenerCount('error') > 0) payload.emit('error', refusal);
       else disconnectFor(raw.socket, refusal);
-    });
+    };
+    const evict = () => end(Object.assign(overloaded(), { statusCode: 503 }));
+    const place = places.take(senderOf(request.viewer?.userId, request.ip), 0, evict);
     if (!place) return;
     request.bodyPlace = place;
     reply.raw.on('close', place.release);
     if (length > 0 && length <= short) return place.hold(bytesPerByte * length);
     let bytes = 0;
+    let count = 0;
     payload.on('data', (piece: Buffer) => {
       bytes += piece.length;
-      place.hold(bytesPerByte * bytes);
+      count += 1;
+      place.hold(bytesPerByte * bytes + pieces.bytes * count);
+      if (count === pieces.most) end(Object.assign(new Error(), { statusCode: 413 }));
     });
   });
   // A stream keeps less of its request, and counts that itself.

@@ -7,6 +7,7 @@ import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { addressOf, countBlocked, lockOutfits } from '../support/faults/clients.ts';
 import { openForTest } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
+import { sendRaw } from '../support/http/raw-http.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 
 /** Bodies of 1 MB that fit into their share of the heap. */
@@ -54,6 +55,22 @@ test.each([
     }
   },
 );
+
+test('a body of more than 16,384 pieces is a 413', async () => {
+  const { app } = await openForTest('PostgreSQL');
+  const head = 'POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n';
+  const body = (pieces: number) =>
+    `${'1\r\n \r\n'.repeat(pieces)}f\r\n{"query":"{a}"}\r\n0\r\n\r\n`;
+  const statusOf = async (pieces: number) =>
+    (
+      await sendRaw(
+        app,
+        `${head}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n${body(pieces)}`,
+      )
+    ).slice(9, 12);
+  expect(await statusOf(16_382)).toBe('200');
+  expect(await statusOf(16_384)).toBe('413');
+});
 
 test('the body of a GET, which nobody reads, takes no memory, and ends nothing', async () => {
   const { app, database } = await openForTest('PostgreSQL');
