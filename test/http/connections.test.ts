@@ -66,6 +66,25 @@ test('a request for an upgrade of a path without one is answered twenty times on
   expect(warnings).toEqual([]);
 });
 
+test('requests that wait on one connection are served one after the other, without a warning', async () => {
+  const warnings = keepWarnings();
+  const reads = Array.from({ length: 20 }, (_, index) => `{a${index}:outfits{count}}`);
+  const all = reads.map((read) => `GET /graphql?query=${read} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  const last = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+  expect(statusesIn(await sendRaw(gateway.app, all.join('') + last))).toEqual(Array(21).fill(200));
+  await sleep(0);
+  expect(warnings).toEqual([]);
+});
+
+test('a connection on which more than a hundred requests wait is closed', async () => {
+  const live = 'GET /graphql?query=subscription{outfits{count}} HTTP/1.1\r\nHost: a\r\n';
+  const next = 'GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n';
+  const last = next.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
+  expect(statusesIn(await sendRaw(gateway.app, next.repeat(100) + last))).toHaveLength(101);
+  const stream = `${live}Accept: text/event-stream\r\n\r\n`;
+  expect(await sendRaw(gateway.app, stream + next.repeat(101))).not.toContain('"ok"');
+});
+
 const names = { protocol: 'Sec-WebSocket-Protocol', key: 'Sec-WebSocket-Key' };
 const key = `${names.key}: dGhlIHNhbXBsZSBub25jZQ==`;
 const version = 'Sec-WebSocket-Version: 13';

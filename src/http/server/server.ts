@@ -50,8 +50,10 @@ export function createServer(listener: RequestListener): Server {
     // A connection that is closed in stages: nothing behind its last answer is read.
     if (!socket.writable) return;
     if (hasBody(request.headers)) readBehind(request, response);
-    if (methods.has(method)) listener(request, response);
-    else server.emit('clientError', unknownMethod(response), socket);
+    inItsTurn(socket, response, () => {
+      if (methods.has(method)) listener(request, response);
+      else server.emit('clientError', unknownMethod(response), socket);
+    });
   };
   // Without `requireHostHeader`, Node itself would answer a request without Host, in a format of its own.
   const server = createHttpServer({ ...timeouts, requireHostHeader: false }, handle);
@@ -71,6 +73,24 @@ export function createServer(listener: RequestListener): Server {
     server.emit('clientError', unknownMethod(), socket);
   });
   return server;
+}
+
+/** Requests that wait on each connection: a packet has thousands, each of which takes some kilobytes until it is answered. */
+const pipelined = new WeakMap<Socket, number>();
+const maxPipelined = 100;
+
+/** Serves a request as soon as those before it on its connection are answered: then Node gives its response the socket. */
+function inItsTurn(socket: Socket, response: ServerResponse, serve: () => void): void {
+  const count = (change: number) => (pipelined.get(socket) ?? 0) + change;
+  if (response.socket) serve();
+  else if (count(1) > maxPipelined) socket.destroy();
+  else {
+    pipelined.set(socket, count(1));
+    response.once('socket', () => {
+      pipelined.set(socket, count(-1));
+      serve();
+    });
+  }
 }
 
 /** Milliseconds of a turn of the event loop in which next to nothing can have connected. */
