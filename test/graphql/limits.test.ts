@@ -14,8 +14,9 @@ import {
   lexicographicSortSchema,
   printSchema,
 } from 'graphql';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import type { WeighFilter } from '../../src/graphql/plugins/cost.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { type TestGateway, useGateway } from '../support/gateway.ts';
 import { postGraphql } from '../support/http/graphql.ts';
@@ -86,6 +87,12 @@ describe('the size of a document', () => {
         `{ ${aliases(51)} }`,
         `{ ${aliases(25)} ... on Query { b: __typename ...More } } fragment More on Query { ${aliases(25)} }`,
       ],
+    ],
+    [
+      '100 characters of an alias at most',
+      ...(['VALUE_TOO_LARGE', /101 characters in one alias.*most 100/] as const),
+      [`{ ${'a'.repeat(100)}: __typename }`],
+      [`{ outfits { results { ${'a'.repeat(101)}: id } } }`],
     ],
     [
       '2 aliases at most in introspection',
@@ -335,6 +342,24 @@ describe('a document of an app', () => {
     const query = `{ outfits { results { ...F0 } } } ${levels.join(' ')} fragment F5 on Outfit { id }`;
     await expectRefusal(gateway, query, 'QUERY_TOO_COSTLY', /can give \d+ objects/);
   });
+
+  test('a document of an app has each filter weighed once, in however many places it is', async () => {
+    const { extensions = {} } =
+      (schema.getType('User') as GraphQLObjectType).getFields()['outfits'] ?? {};
+    const weigh = vi.fn(extensions['weighFilter'] as WeighFilter);
+    const before = { ...extensions };
+    Object.assign(extensions, { weighFilter: weigh });
+    onTestFinished(() => void Object.assign(extensions, before));
+    const both = (level: number, other = '') =>
+      `outfits { results { ...A${level} } } likedOutfits { nodes { ...A${level} ${other} } }`;
+    const query = `query ($f: OutfitFilter) { outfits { results { ...A0 } } }
+      fragment A0 on Outfit { user { ...Many ${both(1, '...B')} } } fragment A1 on Outfit { user { ...Many ${both(2)} } }
+      fragment A2 on Outfit { user { ...Many } } fragment B on Outfit { user { outfits { results { id } } likedOutfits { nodes { title } } } }
+      fragment Many on User { a: outfits(filter: $f) { count } b: outfits(filter: $f) { count } }`;
+    await expectRefusal(gateway, query, 'QUERY_TOO_COSTLY', /can give \d+ objects/, { f: {} });
+    // Of the three types of answer: two filters, and two lists without one.
+    expect(weigh).toHaveBeenCalledTimes(3 * 4);
+  });
 });
 
 describe('a value that is too large', () => {
@@ -399,6 +424,13 @@ describe('a value that is too large', () => {
       'OutfitFilter',
       Object.fromEntries(Array.from({ length: 60_000 }, (_, index) => [`k${index}`, 1])),
       /60000 fields in one object, but at most 100/,
+    ],
+    [
+      'a list',
+      '{ outfits(filter: $v) { count } }',
+      'OutfitFilter',
+      { quality: Array(201).fill(1) },
+      /201 values in one list, but at most 200/,
     ],
   ])('is a 400 with its size: %s', async (_name, selection, type, v, message) => {
     const query = `query ($v: ${type}) ${selection}`;

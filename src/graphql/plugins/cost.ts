@@ -35,8 +35,9 @@ const limits = {
   fieldsPerObject: 8,
   /** By `weightOf` of outfits/lists/list.ts: three lists without an index, six searches, or twelve lists of a user. */
   filterWeight: 12,
-  /** Fields of one object in variables. */
+  /** Fields of one object in variables, and values of one list: twice what any takes. */
   keys: 100,
+  values: 200,
 };
 
 export type LimitConfig = CostConfig & DocumentConfig & Pick<Config, 'graphqlMaxCost'>;
@@ -91,9 +92,12 @@ function findExcessiveSize(value: unknown): string | undefined {
     return value.length > maxText ? describeSize(value.length, maxText, 'characters') : undefined;
   }
   if (typeof value !== 'object' || value === null) return undefined;
-  const keys = Array.isArray(value) ? 0 : Object.keys(value).length;
-  if (keys > limits.keys) return describeSize(keys, limits.keys, 'fields in one object');
-  for (const inner of Object.values(value)) {
+  const inside = Object.values(value);
+  const [most, things] = Array.isArray(value)
+    ? [limits.values, 'values in one list']
+    : [limits.keys, 'fields in one object'];
+  if (inside.length > most) return describeSize(inside.length, most, things);
+  for (const inner of inside) {
     const excess = findExcessiveSize(inner);
     if (excess) return excess;
   }
@@ -163,6 +167,7 @@ interface Counted extends Cost {
 }
 
 type WithSelections = Pick<FieldNode, 'selectionSet'>;
+type Field = GraphQLField<unknown, unknown>;
 
 /**
  * Counts what execution would execute, by the function with which graphql-js collects fields.
@@ -198,7 +203,7 @@ function countCost(
     }
   };
 
-  const measure = (field: GraphQLField<unknown, unknown>, node: FieldNode) => {
+  const measure = (field: Field, node: FieldNode) => {
     const { countItems, weighFilter } = field.extensions as {
       readonly countItems?: CountItems;
       readonly weighFilter?: WeighFilter;
@@ -221,6 +226,16 @@ function countCost(
     }
   };
 
+  /** A field is in many groups of selections, and its filter may take a millisecond. */
+  const measured = new Map<FieldNode, ReturnType<typeof measure> & { readonly field: Field }>();
+  const measureOnce = (field: Field, node: FieldNode) => {
+    const known = measured.get(node);
+    if (known?.field === field) return known;
+    const found = { field, ...measure(field, node) };
+    measured.set(node, found);
+    return found;
+  };
+
   /** @param nodes which are merged, and so have the same arguments */
   const countField = (nodes: readonly FieldNode[], parent: GraphQLObjectType): Cost => {
     const [node] = nodes as [FieldNode];
@@ -228,7 +243,7 @@ function countCost(
     const type = field && getNamedType(field.type);
     // A value, or introspection, whose nested lists graphql-js limits itself.
     if (!field || !isCompositeType(type)) return { ...nothing, fields: 1 };
-    const { items, weight } = measure(field, node);
+    const { items, weight } = measureOnce(field, node);
     const each = items === 0 ? nothing : count(nodes, type);
     return {
       objects: 1 + items * each.objects,

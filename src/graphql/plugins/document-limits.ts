@@ -30,6 +30,8 @@ const limits = {
   /** Nested fields; the introspection query of tools has 15. */
   depth: 20,
   aliases: 50,
+  /** Characters of one, which is repeated for each object. */
+  alias: 100,
   /** Aliases of and within `__schema` and `__type`, which the cost analysis skips. Tools use none. */
   introspectionAliases: 2,
   directives: 50,
@@ -125,6 +127,7 @@ export const errorOptionsOf = ({ graphqlIntrospection }: DocumentConfig) => ({
 /** Limits before validation: counts everything in the document, used or not. */
 function checkSize(document: DocumentNode): GraphQLError | undefined {
   let aliases = 0;
+  let longestAlias = 0;
   let introspectionAliases = 0;
   let directives = 0;
   let repeats = 0;
@@ -137,6 +140,7 @@ function checkSize(document: DocumentNode): GraphQLError | undefined {
       if (node.kind === Kind.STRING) longest = Math.max(longest, node.value.length);
       if (node.kind === Kind.FIELD && node.alias) {
         aliases++;
+        longestAlias = Math.max(longestAlias, node.alias.value.length);
         if (levelsOfIntrospection > 0 || node.name.value === '__schema') introspectionAliases++;
       }
       if (isIntrospection(node)) levelsOfIntrospection++;
@@ -157,7 +161,8 @@ function checkSize(document: DocumentNode): GraphQLError | undefined {
     exceeded('TOO_MANY_ALIASES', introspectionAliases, maxAliases, 'aliases in introspection') ??
     exceeded('TOO_MANY_DIRECTIVES', directives, limits.directives, 'directives') ??
     exceeded('TOO_MANY_REPEATS', repeats, limits.repeats, 'repeated fields in one selection set') ??
-    exceeded('VALUE_TOO_LARGE', longest, maxText, 'characters in one text')
+    exceeded('VALUE_TOO_LARGE', longest, maxText, 'characters in one text') ??
+    exceeded('VALUE_TOO_LARGE', longestAlias, limits.alias, 'characters in one alias')
   );
 }
 
