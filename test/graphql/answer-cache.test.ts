@@ -345,6 +345,15 @@ describe('the size of the cache', () => {
     expect(await countOf(tight, half)).toBeGreaterThan(0);
   });
 
+  test('a small answer counts with what is kept beside it', async () => {
+    const gateway = await open({ CACHE_MAX_SIZE: '100000B' });
+    const ask = (i: number) =>
+      post(gateway, '{ outfit(databaseId: 1) { likes } }', { variables: { i } });
+    for (let i = 0; i < 100; i++) await ask(i);
+    expect(await countOf(gateway, () => ask(99))).toBe(0);
+    expect(await countOf(gateway, () => ask(0))).toBe(1);
+  });
+
   test('an answer that is larger than all of it is given, and not kept', async () => {
     const gateway = await open({ CACHE_MAX_SIZE: '100B' });
     const ask = () => gateway.get('/api/outfits/');

@@ -105,6 +105,9 @@ async function read(
   return { ...run.executed.result };
 }
 
+/** Bytes of memory for an entry, beside its answer. */
+const bytesPerEntry = 2_000;
+
 interface Entry {
   readonly reading: Reading<Answer>;
   /** The latest version of the database at which it was valid. */
@@ -303,7 +306,7 @@ export class AnswerCache {
     const { changes } = this.snapshots;
     const { answer, dependencies, isExpensive, operationName, cost } = reading;
     if (!answer.shareable || !before || changes.isInvalidated(dependencies, before.version)) return;
-    const size = answer.size + key.length + sizeOf(dependencies);
+    const size = bytesPerEntry + answer.size + key.length + sizeOf(dependencies);
     const kept = { answer, dependencies, isExpensive, operationName, cost };
     this.#entries?.set(key, { reading: kept, version: changes.current }, { size });
   }
