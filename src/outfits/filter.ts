@@ -166,7 +166,11 @@ export function isSearchable(word: string): boolean {
 export function hashtagsIn(text: string): string[] {
   const found = new Map<string, string>();
   for (const [, hashtag = ''] of text.matchAll(/[#\uff03]([\p{L}\p{M}\p{N}_]+)/gu)) {
-    const key = hashtag.normalize().toUpperCase();
+    // Cut as in the index: to normalize thousands of combining marks takes a long time.
+    const key = hashtag
+      .slice(0, 2 * maxLength)
+      .normalize()
+      .toUpperCase();
     if (!found.has(key)) found.set(key, hashtag);
   }
   return [...found.values()];

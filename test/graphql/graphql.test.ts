@@ -1,6 +1,6 @@
 // What GraphQL answers, held against the REST records of the same database.
 import { parse, print, printSchema, visit } from 'graphql';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { buildApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config/config.ts';
@@ -110,6 +110,21 @@ describe('GraphQL', () => {
     await pool.query('UPDATE outfit_like_counts SET likes = likes + 5 WHERE id = $1', [second?.id]);
     const user = { avatarUrl: `https://media.example.com/${avatar}`, likesReceived: likes + 5 };
     expect(await ask()).toEqual({ data: { outfit: { ...outfit, user } } });
+  });
+
+  test('a hashtag of an outfit is not normalized whole: thousands of combining marks take quadratic time', async () => {
+    const id = rows[2]?.id;
+    const hashtag = `a${'\u0301\u0316'.repeat(4_990)}`;
+    const set = 'UPDATE outfits SET description = $2 WHERE id = $1';
+    await gateway.database.pool.query(set, [id, `#${hashtag} #${hashtag}`]);
+    const normalized = vi.spyOn(String.prototype, 'normalize');
+    onTestFinished(() => normalized.mockRestore());
+    const query = 'query ($id: Int!) { outfit(databaseId: $id) { hashtags } }';
+    expect(await gateway.post(query, { id })).toEqual({
+      data: { outfit: { hashtags: [hashtag] } },
+    });
+    const lengths = normalized.mock.contexts.map((text) => String(text).length);
+    expect(Math.max(...lengths)).toBeLessThanOrEqual(200);
   });
 
   test('a hashtag of an outfit is one that the filter finds it by', async () => {
