@@ -13,6 +13,7 @@ import {
   admitBodies,
   createAdmission,
   createWriteGuard,
+  RequestCaller,
 } from './admission/admission.ts';
 import { ConcurrencyLimit, createTaskStarter } from './admission/concurrency-limit.ts';
 import { Credentials, keepCookieAnswersPrivate } from './admission/credentials.ts';
@@ -20,6 +21,7 @@ import { createRateLimiter } from './admission/rate-limit.ts';
 import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
 import type { Replicas } from './database/standby/replicas.ts';
+import { takeTurn } from './database/turns.ts';
 import { ContextFactory } from './graphql/context.ts';
 import { Engine, type EngineOptions } from './graphql/engine.ts';
 import { LiveAnswers } from './graphql/live/live.ts';
@@ -315,6 +317,12 @@ async function addGraphQL(
   if (graphiql) await scope.register(async (inner) => graphiql.serveFiles(inner));
 }
 
+/** More fields than work of one turn has: each page has a turn of its own. */
+const fieldsOfPage = 1_000;
+
+const takePageTurn = (request: FastifyRequest) =>
+  takeTurn(fieldsOfPage, new RequestCaller(request));
+
 /** The REST paths, their pages and documents, and the answer of all unknown paths. */
 async function addRest(
   scope: FastifyInstance,
@@ -323,7 +331,11 @@ async function addRest(
 ): Promise<void> {
   const { config } = rest;
   const pages = config.browsable
-    ? new (await import('./pages/pages.tsx')).Pages({ ...rest, drawsPictures })
+    ? new (await import('./pages/pages.tsx')).Pages({
+        ...rest,
+        drawsPictures,
+        takeTurn: takePageTurn,
+      })
     : undefined;
   await scope.register(async (inner) => {
     pages?.show(inner);

@@ -42,6 +42,15 @@ export function takeTurn(fields: number, origin?: Origin): Promise<void> | undef
   });
 }
 
+/** Characters of JSON that are parsed in turns: a megabyte takes a tenth of a second; and as many as one field takes. */
+const large = { characters: 16_384, perField: 64 };
+
+/** The same before so much JSON is parsed. */
+export function takeTurnToParse(characters: number, origin: Origin): Promise<void> | undefined {
+  if (characters <= large.characters) return undefined;
+  return takeTurn(characters / large.perField, origin);
+}
+
 /** Calls back as soon as no part of the current task waits for its turn: then all that it needs next is known. */
 export function afterTurns(callback: () => void): void {
   if (currentTask()?.waitingParts) setImmediate(afterTurns, callback);

@@ -6,7 +6,7 @@ import type { GraphQLParams } from 'graphql-yoga';
 import { type Admit, bytesOfHead, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
 import { httpErrorFor } from '../database/errors.ts';
-import { takeTurn } from '../database/turns.ts';
+import { takeTurnToParse } from '../database/turns.ts';
 import type { HttpError } from '../errors.ts';
 import { rawQuery, requireHost, unsupportedEncodingOf } from '../http/headers.ts';
 import {
@@ -108,9 +108,6 @@ export async function serveGraphQL(app: FastifyInstance, options: GraphQLOptions
   });
 }
 
-/** Characters of a body that is parsed in turns: a megabyte takes a tenth of a second; and as many as one field takes. */
-const large = { characters: 16_384, perField: 64 };
-
 /** A subscription with a stream; another operation too, with its single result, if the client prefers events. */
 async function answerOperation(
   { config, engine, live }: GraphQLOptions,
@@ -131,7 +128,8 @@ async function answerOperation(
   }
   try {
     // Others have their turn before the next one is parsed.
-    if (key.length > large.characters) await takeTurn(key.length / large.perField, caller);
+    const turn = takeTurnToParse(key.length, caller);
+    if (turn) await turn;
     const { answer, cost } = await engine.serve<EncodedAnswer>(run, method, readParams);
     // Before the answer is sent, and counted.
     request.operationName = run.operationName;

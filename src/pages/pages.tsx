@@ -63,16 +63,17 @@ export class Pages {
   show(app: FastifyInstance): void {
     const requests = new WeakSet<FastifyRequest>();
     app.addHook('onRequest', (request, _reply, done) => {
-      if (prefersHtml(request.headers.accept)) {
-        requests.add(request);
-        // The routes then see a request for a complete JSON answer: they know nothing of pages.
-        request.headers = {
-          accept: 'application/json',
-          'accept-encoding': undefined,
-          'if-none-match': undefined,
-        };
-      }
-      done();
+      if (!prefersHtml(request.headers.accept)) return done();
+      requests.add(request);
+      // The routes then see a request for a complete JSON answer: they know nothing of pages.
+      request.headers = {
+        accept: 'application/json',
+        'accept-encoding': undefined,
+        'if-none-match': undefined,
+      };
+      // Before the work for it, and before it is rendered, as one read may be the answer to many.
+      request.waitForTurn = async () => this.#options.takeTurn(request);
+      request.waitForTurn().then(() => done());
     });
     // With a callback instead of a promise: this hook is on the hot path.
     app.addHook('onSend', (request, reply, payload, done) => {

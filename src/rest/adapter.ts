@@ -34,6 +34,10 @@ import { allowOf, type Route } from './routes.ts';
 import { fillPath, type PathParameters } from './variables.ts';
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** Waits for the turn of its sender on the processor: a page is rendered from the answer. */
+    waitForTurn?: () => Promise<void>;
+  }
   interface FastifyContextConfig {
     /** Query parameters that the route reads. */
     readonly knownParameters?: ReadonlySet<string>;
@@ -117,6 +121,7 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
         throw methodNotAllowed(request.method);
       }
       const answer = await read(request, base, new RequestCaller(request));
+      if (request.waitForTurn) await request.waitForTurn();
       if (answer.headers) addHeaders(reply, answer.headers);
       return sendRepresentation(request, reply, answer, compresses);
     },

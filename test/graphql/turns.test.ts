@@ -4,6 +4,8 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
 import { schema } from '../../src/graphql/schema.ts';
 import { useGateway } from '../support/gateway.ts';
+import { baseOfApp } from '../support/http/event-stream.ts';
+import { openAcknowledged } from '../support/http/socket.ts';
 
 const gateway = useGateway('PostgreSQL', [...generateOutfits({ outfits: 300, users: 60 })]);
 const fields = 'id title description imageKey created modified likes';
@@ -44,12 +46,13 @@ test('a large document is executed in slices, and its answer is that of its part
   expect(node).toEqual({ ...outfits.results[77], user });
 });
 
-test('large bodies that come together are parsed one after the other, and the event loop turns between them', async () => {
+/** Counts the texts of this length that are parsed until the event loop turns. */
+function countParsed(least = 30_000) {
   const counts = { most: 0, all: 0 };
   let count = 0;
   const { parse } = JSON;
   const parsing = vi.spyOn(JSON, 'parse').mockImplementation((text, ...others) => {
-    if (text.length > 30_000) {
+    if (text.length > least) {
       setImmediate(() => {
         count = 0;
       });
@@ -60,9 +63,36 @@ test('large bodies that come together are parsed one after the other, and the ev
     return parse(text, ...others);
   });
   onTestFinished(() => parsing.mockRestore());
-  const bodies = Array.from({ length: 12 }, (_, index) => ({ [`v${index}`]: 'x'.repeat(40_000) }));
-  const answers = await Promise.all(bodies.map((body) => gateway.post('{ __typename }', body)));
-  expect(answers).toEqual(bodies.map(() => ({ data: { __typename: 'Query' } })));
-  expect(counts.all).toBe(bodies.length);
+  return counts;
+}
+const large = Array.from({ length: 12 }, (_, index) => ({ [`v${index}`]: 'x'.repeat(40_000) }));
+
+test('large bodies that come together are parsed one after the other, and the event loop turns between them', async () => {
+  const counts = countParsed();
+  const answers = await Promise.all(large.map((body) => gateway.post('{ __typename }', body)));
+  expect(answers).toEqual(large.map(() => ({ data: { __typename: 'Query' } })));
+  expect(counts.all).toBe(large.length);
+  expect(counts.most).toBeLessThanOrEqual(2);
+});
+
+test('large messages of several WebSockets are parsed one after the other', async () => {
+  const counts = countParsed();
+  const base = await baseOfApp(gateway.app);
+  const sockets = await Promise.all(large.map(() => openAcknowledged(base)));
+  for (const [index, { subscribe }] of sockets.entries()) {
+    subscribe('a', '{ __typename }', { variables: large[index] });
+  }
+  for (const { next } of sockets) expect(await next()).toMatchObject({ type: 'next', id: 'a' });
+  expect(counts.all).toBe(large.length);
+  expect(counts.most).toBeLessThanOrEqual(2);
+});
+
+test('pages that come together are rendered one after the other, from one answer', async () => {
+  const counts = countParsed(5_000);
+  const pages = large.map((_body, index) =>
+    gateway.get(`/api/outfits/?i=${index}`, { accept: 'text/html' }),
+  );
+  for (const { statusCode } of await Promise.all(pages)) expect(statusCode).toBe(200);
+  expect(counts.all).toBe(large.length);
   expect(counts.most).toBeLessThanOrEqual(2);
 });

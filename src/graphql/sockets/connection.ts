@@ -31,6 +31,8 @@ export interface Endpoint {
   /** @param text names everything that the answer depends on @throws HttpError 401 */
   answer(params: GraphQLParams, text: string, signal: AbortSignal): Promise<Answers>;
   fail(error: unknown): void;
+  /** Waits for the turn of its sender, for a message of so many bytes; undefined: go on now. */
+  takeTurn(bytes: number): Promise<void> | undefined;
 }
 
 /** What an operation is refused for: `error` instead of `next`. */
@@ -83,6 +85,7 @@ export class SocketConnection {
   #body: Buffer | undefined;
   /** One message at a time: those behind it wait. */
   #sending = Promise.resolve();
+  #receiving = Promise.resolve();
   #waiting = 0;
   /** Until when the frames of the client have taken its time, at its pace (a token bucket). */
   #takenUntil = 0;
@@ -104,7 +107,13 @@ export class SocketConnection {
     const close = protocol.opened(this, this);
     socket.on('message', (data: Buffer) => {
       this.#onFrame(data);
-      if (socket.readyState === socket.OPEN) this.#receive(data);
+      // In the order of arrival, whatever each waits for.
+      this.#receiving = this.#receiving
+        .then(() => this.endpoint.takeTurn(data.length))
+        .then(() => {
+          if (socket.readyState === socket.OPEN) this.#receive(data);
+        })
+        .catch(this.#fail);
     });
     socket.on('ping', (data) => {
       this.#onFrame(data);

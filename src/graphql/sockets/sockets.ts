@@ -14,6 +14,7 @@ import {
   shareOfHeap,
 } from '../../admission/admission.ts';
 import { isFromTrustedOrigin, type OriginConfig } from '../../admission/credentials.ts';
+import { takeTurnToParse } from '../../database/turns.ts';
 import type { HttpError } from '../../errors.ts';
 import { routeHandshakes } from '../../http/server/server.ts';
 import type { Answered, ObserveAnswer } from '../../observability/log.ts';
@@ -47,7 +48,8 @@ export function createSockets(app: FastifyInstance, path: string, options: Socke
   const { admit, config, engine, live, observe } = options;
   const upgrades = routeHandshakes(app, path);
   const server = new WebSocketServer({
-    ...{ noServer: true, clientTracking: false, autoPong: false, maxPayload: 1_048_576 },
+    ...{ noServer: true, clientTracking: false, autoPong: false },
+    ...{ maxPayload: 1_048_576, maxBufferedChunks: 16_384 },
     // A message after the other, between which others have their turn.
     ...{
       closeTimeout: 2_000,
@@ -115,7 +117,7 @@ export function createSockets(app: FastifyInstance, path: string, options: Socke
     }
   };
 
-  const createEndpoint = (handshake: Handshake, place: Place): Endpoint => {
+  const createEndpoint = (handshake: Handshake, place: Place, sender: string): Endpoint => {
     const never = new AbortController().signal;
     let { headers } = handshake;
     const requestFor = (signal: AbortSignal): SocketRequest => ({
@@ -134,6 +136,7 @@ export function createSockets(app: FastifyInstance, path: string, options: Socke
       },
       answer: (params, text, signal) => answer(requestFor(signal), params, text, place),
       fail: (error) => handshake.log.error({ err: error }, 'unexpected error'),
+      takeTurn: (bytes) => takeTurnToParse(bytes, { sender }),
     };
   };
 
@@ -158,7 +161,7 @@ export function createSockets(app: FastifyInstance, path: string, options: Socke
     if (!place) throw tooManySockets();
     upgrade.socket.once('close', () => place.release());
     const handshake = { headers: headersFor(request, isTrusted), host, ip, log, protocol };
-    const endpoint = createEndpoint(handshake, place);
+    const endpoint = createEndpoint(handshake, place, sender);
     // In this turn: what the library refuses is thrown from here.
     server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
       const opened = new SocketConnection(socket, endpoint, place, kept);

@@ -1,6 +1,6 @@
 // Layout of all pages: head, navigation, Content-Security-Policy.
 import { createHash } from 'node:crypto';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ComponentChildren, VNode } from 'preact';
 import { renderToString } from 'preact-render-to-string';
 import { type Config, canSignIn, type IdentityConfig } from '../../config/config.ts';
@@ -102,6 +102,8 @@ export interface PagesOptions extends RestOptions {
   readonly config: PagesConfig & RestOptions['config'] & DocumentOptions['config'];
   /** Whether this process draws the pictures, below `/media/`. */
   readonly drawsPictures: boolean;
+  /** Waits for the turn of a sender on the processor; undefined: go on now. */
+  readonly takeTurn: (request: FastifyRequest) => Promise<void> | undefined;
 }
 
 export interface Site {
