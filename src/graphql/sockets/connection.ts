@@ -92,7 +92,7 @@ export class SocketConnection {
   #throttle: NodeJS.Timeout | undefined;
   #lastFrame = performance.now();
   #lastUse = performance.now();
-  /** Bytes of a message that has not arrived completely, and of the messages of operations. */
+  /** Bytes of a message that has not arrived completely; of those that wait for their turn, and of the messages of operations. */
   #arriving = 0;
   #operating = 0;
 
@@ -107,10 +107,12 @@ export class SocketConnection {
     const close = protocol.opened(this, this);
     socket.on('message', (data: Buffer) => {
       this.#onFrame(data);
+      this.#count(data.length);
       // In the order of arrival, whatever each waits for.
       this.#receiving = this.#receiving
         .then(() => this.endpoint.takeTurn(data.length))
         .then(() => {
+          this.#count(-data.length);
           if (socket.readyState === socket.OPEN) this.#receive(data);
         })
         .catch(this.#fail);
