@@ -112,6 +112,19 @@ test('the time and the cost of an answer are told', async () => {
     .toMatch(/^200 · \d+ ms · cost \d+ of \d+$/);
 });
 
+test('an example begins without the answers of the one before', async () => {
+  const page = await openPage('/graphql');
+  await page.waitForSelector(play);
+  await choose(page, 'Live');
+  await page.click(play);
+  await expect.poll(() => answerOf(page)).toContain('"data"');
+  await choose(page, 'MostLiked');
+  expect(await page.locator(play).getAttribute('aria-label')).toMatch(/^Execute/);
+  expect(await page.locator('output').innerText()).toBe('');
+  await page.click(play);
+  await expect.poll(() => answerOf(page)).toContain('"count"');
+});
+
 test('a token serves the viewer, and is kept nowhere', async () => {
   const page = await openPage('/graphql');
   const { authorization } = await signIn(1);

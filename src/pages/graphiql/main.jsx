@@ -2,7 +2,7 @@
 /** @jsxImportSource react */
 // GraphiQL in the browser: the npm package with examples, a token, links to share, and the cost of answers.
 import { explorerPlugin } from '@graphiql/plugin-explorer';
-import { useEditorContext } from '@graphiql/react';
+import { useEditorContext, useExecutionContext } from '@graphiql/react';
 import { GraphiQL } from 'graphiql';
 import { getOperationAST } from 'graphql';
 import { createClient } from 'graphql-sse';
@@ -55,9 +55,13 @@ const createFetcher = (showStatus) => {
 };
 
 /** In the header of the page, above the editors. */
-function Tools() {
+function Tools({ showStatus }) {
   const { addTab, queryEditor, variableEditor } = useEditorContext();
+  const { stop } = useExecutionContext();
   const openExample = (query) => {
+    // The answers of a subscription would be shown in the new tab.
+    stop();
+    showStatus('');
     flushSync(addTab);
     variableEditor?.setValue('');
     queryEditor.setValue(query);
@@ -134,7 +138,7 @@ function Page() {
       onTabChange={showLink}
     >
       <GraphiQL.Footer>
-        <Tools />
+        <Tools showStatus={setStatus} />
         <output title="cost: the objects that this may give, of the most allowed">{status}</output>
       </GraphiQL.Footer>
     </GraphiQL>
