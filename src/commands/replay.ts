@@ -1,4 +1,4 @@
-// outfit-gateway replay: asks the old service and this one what apps have asked, and compares.
+// outfit-gateway replay: sends the requests of apps to the old service and this one, and compares.
 import { ConfigError, legacyHostFor, readConfig } from '../config/config.ts';
 import { decimal, text, wholeNumber } from '../config/values.ts';
 import { createHttpService, createOwnService } from '../legacy/verify/compared-service.ts';
@@ -46,17 +46,17 @@ const options = {
     '--against-header',
     'the same for this service: logs contain no credentials',
   ),
-  prefix: optional('/api/', '--prefix <PATH>', 'which paths are asked', text),
+  prefix: optional('/api/', '--prefix <PATH>', 'which paths are requested', text),
   concurrency: optional(
     4,
     '--concurrency <N>',
-    'requests that each side is asked at a time',
+    'requests that each side gets at a time',
     wholeNumber(1, 64),
   ),
   rate: optional(
     50,
     '--rate <N>',
-    'requests a second that each side is asked at most, also again',
+    'requests a second that each side gets at most, also again',
     decimal(0.1, 10_000),
   ),
   ...comparisonOptions,
@@ -66,7 +66,7 @@ type Values = ValuesOf<typeof options>;
 export const line = () =>
   createLine('replay', options)
     .description(
-      'Takes the GET and HEAD requests of access logs, asks each distinct one of the old service and of this one, and compares the answers. Nothing is written.',
+      'Takes the GET and HEAD requests of access logs, sends each distinct one to the old service and to this one, and compares the responses. Nothing is written.',
     )
     .argument('<ACCESS-LOG...>', `a file in ${formats}, also as .gz, or - for standard input`)
     .addHelpText('after', comparisonHelp);
@@ -119,7 +119,7 @@ function describeLeft({ left }: ReplayOutcome, stdout: Output): void {
   const parts = [
     [left.method, 'other methods'],
     [left.path, 'other paths'],
-    [left.unreadable, 'lines without a request that can be asked again'],
+    [left.unreadable, 'lines without a request that can be sent again'],
     [left.tooMany, 'requests beyond the first 1,000,000 distinct ones, or 256 MiB of them'],
   ] as const;
   const found = parts.filter(([number]) => number > 0);

@@ -15,7 +15,7 @@ const commands: Readonly<Record<string, readonly [summary: string, () => Promise
   import: ['reads an existing listing into the database', () => import('./import.ts')],
   verify: ['compares a listing with what this service answers', () => import('./verify.ts')],
   replay: [
-    'asks the old service and this one what apps have asked, and compares',
+    'sends the requests of apps to the old service and this one, and compares',
     () => import('./replay.ts'),
   ],
   export: [

@@ -51,14 +51,14 @@ export function exceeded(code: LimitCode, found: number, max: number, things: st
 }
 
 const transports = (hasSockets: boolean) =>
-  `Accept: text/event-stream${hasSockets ? ', or over a WebSocket with the subprotocol graphql-transport-ws' : ''}.`;
+  `Accept: text/event-stream${hasSockets ? ', or use a WebSocket with the subprotocol graphql-transport-ws' : ''}.`;
 
 /** A handshake is not taken. */
 const refusedSocket = (code: string, status: number, message: string, headers = {}) =>
   new HttpError(status, code, `This WebSocket cannot be opened: ${message}`, headers);
 
 export const transportNotAvailable = (hasSockets: boolean) =>
-  refusedSocket('TRANSPORT_NOT_AVAILABLE', 400, `ask with ${transports(hasSockets)}`);
+  refusedSocket('TRANSPORT_NOT_AVAILABLE', 400, `send ${transports(hasSockets)}`);
 
 const otherOrigin = 'CORS_ORIGINS does not name the origin of the page, and PUBLIC_URL is another.';
 export const originNotAllowed = () => refusedSocket('FORBIDDEN', 403, otherOrigin);
@@ -70,14 +70,14 @@ export const subscriptionNeedsStream = (hasSockets: boolean) =>
   refusedOperation(
     400,
     'SUBSCRIPTION_NEEDS_STREAM',
-    `A subscription is answered as a stream: ask with ${transports(hasSockets)}`,
+    `A subscription is answered as a stream: send ${transports(hasSockets)}`,
   );
 
 export const subscriptionsNotSupported = () =>
   refusedOperation(
     400,
     'SUBSCRIPTIONS_NOT_SUPPORTED',
-    'Subscriptions are not supported: ask with a query from time to time.',
+    'Subscriptions are not supported: send a query from time to time.',
   );
 
 /** 400, but 200 for the legacy media type application/json. */

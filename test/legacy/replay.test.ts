@@ -157,7 +157,7 @@ test('never sends what could write, and says what it left out', async () => {
   const found = await replay(['-'], lines.join('\n'));
   expect(asked()).toEqual(['GET /api/outfits/?page=1']);
   expect(found.stdout).toMatch(
-    /^Left out: 5 other methods, 1 other paths, 1 lines without a request that can be asked again\.\n/,
+    /^Left out: 5 other methods, 1 other paths, 1 lines without a request that can be sent again\.\n/,
   );
   expect(found.stderr).toBe('-:7 has no request that can be sent again.\n');
 });

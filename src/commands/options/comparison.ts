@@ -39,7 +39,7 @@ export const comparisonOptions = {
   wait: optional(
     2_000,
     '--wait <DURATION>',
-    'both services may change while they are compared: what differs is asked again after a quarter of this time, and once more after all of it. Where this one follows the other, it takes longer than a round of that',
+    'both services may change while they are compared: what differs is requested again after a quarter of this time, and once more after all of it. Where this one follows the other, it takes longer than a round of that',
     duration('0', '1h'),
   ).default(2_000, '2s'),
   accept: list(

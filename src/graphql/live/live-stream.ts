@@ -8,7 +8,7 @@ import { type EncodedAnswer, refusalOf } from '../run.ts';
 
 /** The token has expired: clients subscribe again with a new one. */
 export const expired = refusalOf(
-  new HttpError(401, invalidToken().code, 'The token has expired: ask again with a new one.'),
+  new HttpError(401, invalidToken().code, 'The token has expired: subscribe again with a new one.'),
 );
 /** Another client needs its place. */
 const evicted = refusalOf(tooManyStreams());
