@@ -184,6 +184,10 @@ describe('an answer from memory', () => {
       'a table that was rewritten',
       ['ALTER TABLE users ALTER COLUMN first_name TYPE text USING upper(first_name)'],
     ],
+    ...(['users', 'outfits', 'outfit_like_counts'] as const).map((table): [string, string[]] => [
+      `a column of ${table} that is renamed and named back`,
+      [`ALTER TABLE ${table} RENAME id TO x`, `ALTER TABLE ${table} RENAME x TO id`],
+    ]),
     ['an empty table', ['TRUNCATE outfits CASCADE']],
   ])('everything is ended by %s', async (_what, statements) => {
     expect(await endedBy(...statements)).toEqual(names);

@@ -13,13 +13,17 @@ export const stateStatement = `
 /** Most changes that one probe reads. With more, the change log is truncated: every cached answer is invalid. */
 export const maxChanges = 1_000;
 
-/** Identity of tables, triggers and server: if a table was rewritten or a trigger disabled, changes may be missing. */
+/**
+ * Identity of tables, columns, triggers and server: if a table was rewritten, a column renamed or a trigger disabled, changes
+ * may be missing. That of users is among those of the recorded tables.
+ */
 const identity = `
   concat_ws(' ', ${serverStart},
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_class
-     WHERE oid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'users'::regclass, 'outfit_changes'::regclass)),
+     WHERE oid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'outfit_changes'::regclass)),
+    (SELECT sum(xmin::text::bigint) FROM pg_attribute WHERE attrelid IN ('outfits'::regclass, 'outfit_like_counts'::regclass)),
     (SELECT string_agg(concat_ws(' ', oid, xmin), ',' ORDER BY oid) FROM pg_trigger
-     WHERE tgrelid IN ('outfits'::regclass, 'outfit_like_counts'::regclass, 'users'::regclass) AND NOT tgisinternal))`;
+     WHERE tgrelid IN ('outfits'::regclass, 'outfit_like_counts'::regclass) AND NOT tgisinternal))`;
 
 /**
  * Changes since the snapshot $1: those whose transaction began after it or was in progress in it. They are read in the
