@@ -220,9 +220,7 @@ export class Metrics {
     );
   }
 
-  followReplicas(
-    replicas: Pick<Replicas, 'replicationLag' | 'primaryReads' | 'reads' | 'standbys'>,
-  ): void {
+  followReplicas(replicas: Pick<Replicas, 'replicationLag' | 'primaryReads' | 'standbys'>): void {
     const ofStandbys = (read: (standby: Replicas['standbys'][number]) => number) => () =>
       replicas.standbys.map((standby) => [{ standby: standby.name }, read(standby)] as const);
     this.#gauge(
@@ -240,7 +238,7 @@ export class Metrics {
     this.#counter(
       'gateway_standby_reads_total',
       'Queries that were read from the standby.',
-      ofStandbys((standby) => replicas.reads.get(standby) ?? 0),
+      ofStandbys(({ reads }) => reads),
       ['standby'],
     );
     this.#counter(

@@ -18,7 +18,7 @@ import {
   sendRepresentation,
 } from '../http/representation.ts';
 import { mediaTypes, readBody, storeCreate } from './create.ts';
-import { describeRecord } from './describe.ts';
+import { describeFields, findField } from './describe.ts';
 import { createReader } from './documents.ts';
 import {
   answerErrors,
@@ -94,9 +94,8 @@ function addRoute(app: FastifyInstance, route: Route, options: RestOptions): voi
   const create = route.create && storeCreate(engine, route.create);
   const { name, description } = route;
   const metadata = { name, description, renders: ['application/json'], parses: mediaTypes };
-  const actions = route.create && {
-    POST: describeRecord(schema, route.create.document, route.create.fields),
-  };
+  const created = route.create && findField(schema, route.create.document, 'created', 'record');
+  const actions = created && { POST: describeFields(schema, created, route.create.fields) };
 
   app.route({
     method: app.supportedMethods,

@@ -120,15 +120,7 @@ export function listFields(
 type Descriptions = Readonly<Record<string, unknown>>;
 
 /** The answer to OPTIONS, as Django REST Framework writes it. */
-export function describeRecord(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  writable: readonly FoundInput[],
-): Descriptions {
-  return describeFields(schema, findField(schema, document, 'created', 'record'), writable);
-}
-
-function describeFields(
+export function describeFields(
   schema: GraphQLSchema,
   selected: SelectedField,
   writable: readonly FoundInput[],

@@ -34,10 +34,9 @@ beforeAll(async () => {
   metrics.followCounts({ wrongCounts: 0, pendingSeconds: 0 });
   metrics.followAttachment({ problems: 0, lag: 1 });
   metrics.timeWebhook()('accepted', 0.01);
-  const standby = { name: 'standby:5432', problem: undefined } as Replicas['standbys'][number];
+  const standby = { name: 'standby:5432', problem: undefined, reads: 1 };
   metrics.followReplicas({
-    standbys: [standby],
-    reads: new Map([[standby, 1]]),
+    standbys: [standby as Replicas['standbys'][number]],
     primaryReads: Object.fromEntries(
       fallbackReasons.map((reason) => [reason, 1]),
     ) as Replicas['primaryReads'],

@@ -111,16 +111,16 @@ export function watchServer(
   onServer?: (identity: string) => void,
 ): Snapshots {
   const changes = new ChangeLog();
-  let probe: StateProbe | undefined;
+  let probe: ReturnType<typeof createProbe> | undefined;
   let isClosed = false;
   // One for each connection: after a crash, a server may use a transaction id again, and with it a snapshot.
   const renewProbe = async () => {
     if (isClosed) throw new Error('closed');
-    probe = new StateProbe(changes, onServer);
+    probe = createProbe(changes, onServer);
   };
   const connection = new DedicatedConnection(createClient, undefined, renewProbe);
   // A server may have closed an idle connection.
-  const read = () => connection.query(async (client) => probe?.read(client), 2);
+  const read = () => connection.query(async (client) => probe?.(client), 2);
   const reset = () => connection.close(new Error('closed'));
   const close = () => {
     isClosed = true;
@@ -131,8 +131,8 @@ export function watchServer(
 
 export function watchEmbedded(pool: pg.Pool, limit: number): Snapshots {
   const changes = new ChangeLog();
-  const probe = new StateProbe(changes);
-  const source = { read: () => probe.read(pool), reset: () => {}, close: () => {} };
+  const probe = createProbe(changes);
+  const source = { read: () => probe(pool), reset: () => {}, close: () => {} };
   return new Snapshots(changes, source, limit);
 }
 
@@ -143,53 +143,36 @@ function withLimit<Result>(promise: Promise<Result>, limit: number): Promise<Res
   });
 }
 
-interface Latest {
-  readonly state: DatabaseState;
-  readonly snapshot: string;
-  /** Equal keys of two snapshots: nothing was committed between them. */
-  readonly key: string;
-  readonly identity: string;
-}
-
-/** Reads the state of one server, and adds to `changes` what was committed since the last time. */
-class StateProbe {
-  #latest: Latest | undefined;
-
-  /** @param onServer called first on each read, with the identity of the server */
-  constructor(
-    private readonly changes: ChangeLog,
-    private readonly onServer: (identity: string) => void = () => {},
-  ) {}
-
-  /** Undefined on a standby. */
-  async read(client: Client): Promise<DatabaseState | undefined> {
-    const before = this.#latest;
+/**
+ * Reads the state of one server, and adds to `changes` what was committed since the last time. Undefined on a standby.
+ * @param onServer called first on each read, with the identity of the server
+ */
+function createProbe(changes: ChangeLog, onServer: (identity: string) => void = () => {}) {
+  let latest: { readonly state: DatabaseState; readonly row: StateAndChange } | undefined;
+  return async (client: Client): Promise<DatabaseState | undefined> => {
+    const before = latest;
     // A statement of its own, since nearly always nothing was committed.
     const found = await client.query<StateRow>({ name: 'snapshot', text: stateStatement });
     const [current] = found.rows;
-    this.onServer(current ? `${current.server} ${current.timeline}` : 'standby');
-    if (before && current && keyOf(current) === before.key) return before.state;
+    onServer(current ? `${current.server} ${current.timeline}` : 'standby');
+    if (before && current && keyOf(current) === keyOf(before.row)) return before.state;
     const { rows } = await client.query<StateAndChange>({
       name: 'changes',
       text: changeStatement,
-      values: [before?.snapshot ?? null],
+      values: [before?.row.snapshot ?? null],
       types: exactTypes,
     });
     const [row] = rows;
-    const isSame = before !== undefined && row !== undefined && identityOf(row) === before.identity;
-    this.changes.add(isSame ? changesIn(rows) : undefined);
-    this.#latest = row && {
-      state: { version: this.changes.current, ...positionOf(row) },
-      snapshot: row.snapshot,
-      key: keyOf(row),
-      identity: identityOf(row),
-    };
-    return this.#latest?.state;
-  }
+    const isSame = before && row && identityOf(row) === identityOf(before.row);
+    changes.add(isSame ? changesIn(rows) : undefined);
+    latest = row && { row, state: { version: changes.current, ...positionOf(row) } };
+    return latest?.state;
+  };
 }
 
 type Client = Pick<pg.ClientBase, 'query'>;
 
+/** Equal keys of two snapshots: nothing was committed between them. */
 function keyOf({ server, timeline, snapshot }: StateRow): string {
   return `${server} ${timeline} ${snapshot}`;
 }

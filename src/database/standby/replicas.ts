@@ -34,8 +34,6 @@ const primaryStatement = `
 /** The configured standbys. None is contacted before `start`. */
 export class Replicas {
   readonly standbys: readonly Standby[];
-  /** Number of executions that read from each standby. */
-  readonly reads: Map<Standby, number>;
   /** Number of executions that read from the primary, by reason. */
   readonly primaryReads = { unknown: 0, away: 0, behind: 0, failed: 0 };
   readonly #database: Pick<Database, 'pool'>;
@@ -60,7 +58,6 @@ export class Replicas {
       onChange,
     };
     this.standbys = config.databaseReadUrls.map((url) => new Standby(url, config, options));
-    this.reads = new Map(this.standbys.map((standby) => [standby, 0]));
   }
 
   /** @throws DatabaseNotReadyError when one is a standby of another primary, if that is to be refused */
@@ -116,7 +113,7 @@ export class Replicas {
       this.primaryReads[chosen] += 1;
       return undefined;
     }
-    this.reads.set(chosen, (this.reads.get(chosen) ?? 0) + 1);
+    chosen.reads += 1;
     return chosen;
   }
 

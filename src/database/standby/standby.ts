@@ -37,6 +37,8 @@ export class Standby {
   readonly description: string;
   /** Reads what is replayed, which may lack commits of the primary: call `waitForReplay` first. */
   readonly pool: TaskPool;
+  /** Number of executions that read from it. */
+  reads = 0;
   readonly #options: StandbyOptions;
   readonly #sockets = new Sockets();
   readonly #connection: DedicatedConnection;

@@ -20,23 +20,16 @@ const outfitById = outfitsWhere('s.id = :id::int');
 
 export function createRecordLoaders(read: ReadRows, visibility: Visibility) {
   return {
-    outfits: createLoader(async (ids) => {
+    outfits: createLoaderInTurns(async (ids: readonly number[]) => {
       const { text, values } = named(ids.length === 1 ? outfitById : outfitsById, {
         ...{ ids, id: ids[0], ...sightOf(visibility) },
       });
       const dependencies = (rows: readonly FlatRow[]) => dependenciesOfRecords(ids, rows);
-      return (await read<FlatRow>(text, values, { dependencies })).map(rowOf);
+      const found = await read<FlatRow>(text, values, { dependencies });
+      const rows = new Map(found.map((row) => [row.id, rowOf(row)]));
+      return ids.map((id) => rows.get(id));
     }),
   };
-}
-
-function createLoader<Row extends { readonly id: number }>(
-  find: (ids: readonly number[]) => Promise<Row[]>,
-): Loader<number, Row | undefined> {
-  return createLoaderInTurns(async (ids) => {
-    const rows = new Map((await find(ids)).map((row) => [row.id, row]));
-    return ids.map((id) => rows.get(id));
-  });
 }
 
 /** SELECT list for users `u`. */
