@@ -134,18 +134,13 @@ const shutdownTimeout = 2_500;
 
 /** Graceful shutdown: readiness fails first, then listening ends, then connections. */
 export class Shutdown {
-  #isClosing = false;
-  #endsConnections = false;
-
   /** Readiness fails before any request does. */
-  get isClosing(): boolean {
-    return this.#isClosing;
-  }
+  isClosing = false;
 
   /** Call it before the routes are added. */
   follow(app: FastifyInstance): void {
     app.addHook('onSend', (_request, reply, _payload, done) => {
-      if (this.#endsConnections) reply.header('Connection', 'close');
+      if (this.isClosing) reply.header('Connection', 'close');
       done();
     });
   }
@@ -155,8 +150,7 @@ export class Shutdown {
    * @param announce whether to wait until load balancers have seen that readiness fails
    */
   async close(app: FastifyInstance, announce: boolean): Promise<void> {
-    this.#isClosing = true;
-    this.#endsConnections = true;
+    this.isClosing = true;
     if (announce) await sleep(readinessDelay);
     await Promise.race([app.close(), sleep(shutdownTimeout)]);
     app.server.closeAllConnections();
