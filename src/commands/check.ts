@@ -120,7 +120,7 @@ async function tryWebhook(url: string, config: Config): Promise<string> {
 
 async function tryLegacy(url: string, config: Config, signal: AbortSignal): Promise<string> {
   acceptedOf(config.legacyAccept);
-  const listing = `${url.replace(/\/$/, '')}/api/outfits/`;
+  const listing = `${url}/api/outfits/`;
   const headers = new Headers(legacyHostFor(url, config));
   const fetchPage = createFetchPage({ headers, listing, timeout: config.legacyTimeout });
   const { status, body } = await fetchPage(listing, signal);
@@ -181,7 +181,7 @@ async function askLegacy(
   credential: Given,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const listing = `${legacyUrl.replace(/\/$/, '')}/api/outfits/`;
+  const listing = `${legacyUrl}/api/outfits/`;
   const ask = (given: Given) => {
     const headers = new Headers({ ...legacyHostFor(legacyUrl, config), ...given });
     return createFetchPage({ method: 'OPTIONS', headers, listing })(listing, signal);

@@ -15,7 +15,7 @@ import { SourceError } from '../old-listing/page.ts';
 import { describeError } from '../process/exit.ts';
 import { Checkpoint } from '../transfer/import/checkpoint.ts';
 import { importOutfits } from '../transfer/import/import.ts';
-import { importPeople } from '../transfer/import/likes-and-users.ts';
+import { PeopleImport } from '../transfer/import/likes-and-users.ts';
 import { Pruner } from '../transfer/import/prune.ts';
 import type { RunOutcome } from '../transfer/import/run.ts';
 import { Reporter } from '../transfer/reporter.ts';
@@ -154,7 +154,7 @@ export async function run(io: Io, values: Values, sources: readonly string[]): P
     const kind = values.likes ? 'likes' : values.users ? 'users' : undefined;
     const round = async () => {
       const outcome = kind
-        ? await importPeople(kind, pool, reading, reporter)
+        ? await new PeopleImport(pool, { ...reading, kind }, reporter).run()
         : await importOutfits(database, importing, reporter);
       const prefix = isRepeated ? `${new Date().toISOString()} ` : '';
       outcome.lines.forEach((text, index) => void reporter.result(index ? text : prefix + text));

@@ -89,10 +89,10 @@ function urlOf(isAllowed: (url: URL) => boolean, allowed: string) {
 const isHttp = ({ protocol }: URL) => /^https?:$/.test(protocol);
 /** Credentials in a URL would not be sent. */
 const isBare = (url: URL) => isHttp(url) && !url.username && !url.password;
-export const httpUrl = urlOf(
-  isBare,
-  'an absolute http or https URL without user and password, such as "https://auth.example.com/jwks.json"',
-);
+const bareUrl = (example: string) =>
+  urlOf(isBare, `an absolute http or https URL without user and password, such as "${example}"`);
+export const httpUrl = bareUrl('https://auth.example.com/jwks.json');
+export const tracesUrl = bareUrl('http://localhost:4318/v1/traces');
 
 function baseUrlOf(allowed: string, isAllowed = (_url: URL) => true) {
   return urlOf((url) => isBare(url) && isAllowed(url), '')
@@ -112,11 +112,6 @@ export const legacyUrl = baseUrlOf(
 export const webhookUrl = urlOf(
   (url) => isBare(url) && url.hash === '',
   'an absolute http or https URL without user, password and fragment, such as "https://old.example.com/whoami/"',
-);
-
-export const tracesUrl = urlOf(
-  isBare,
-  'an absolute http or https URL without user and password, such as "http://localhost:4318/v1/traces"',
 );
 
 export const collectorUrl = baseUrlOf(

@@ -50,7 +50,7 @@ export class Reporter {
   ) {}
 
   /** @param already records that an interrupted run has read */
-  begin(already = 0): void {
+  begin(already: number): void {
     this.#begun = performance.now();
     this.#shown = this.#begun;
     this.#already = already;

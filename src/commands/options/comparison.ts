@@ -1,5 +1,5 @@
 // Options and report of verify and replay: `--accept`, `--json`, and the printed lines.
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { type Config, ConfigError } from '../../config/config.ts';
 import { duration, parseUrl, text } from '../../config/values.ts';
 import { cut, messageOf } from '../../errors.ts';
@@ -81,7 +81,8 @@ export function conclude(
   { stdout, stderr }: { readonly stdout: Output; readonly stderr: Output },
 ): number {
   const { broken } = facts;
-  const { different, accepted, notes } = report;
+  const { notes } = report;
+  const { different, accepted } = report.groups();
   const isSame = different.length === 0;
   const lines = [...describeGroups(different), ...notes];
   if (accepted.length > 0) lines.push(`Accepted: ${accepted.map(nameWithTimes).join(', ')}.`);
@@ -92,7 +93,7 @@ export function conclude(
   stdout.write(`${lines.join('\n')}\n`);
   if (file !== undefined) {
     const same = isSame && broken === undefined;
-    writeWhole(file, { ...facts, same, differences: different, accepted, notes });
+    writeReport(file, { ...facts, same, differences: different, accepted, notes });
   }
   if (broken !== undefined) {
     stderr.write(`Not everything could be compared: ${broken}\n`);
@@ -116,7 +117,7 @@ function describeGroup(group: Group, most: number): string[] {
       .slice(0, most)
       .flatMap(({ sentence, asked }) => [
         `  ${cut(sentence, maxShown)}`,
-        ...(asked ? [`    ${cut(asked.there, maxShown)} | ${cut(asked.here, maxShown)}`] : []),
+        `    ${cut(asked.there, maxShown)} | ${cut(asked.here, maxShown)}`,
       ]),
   ];
 }
@@ -124,14 +125,10 @@ function describeGroup(group: Group, most: number): string[] {
 const nameOf = ({ kind, where }: Group) => (where === undefined ? kind : `${kind} (${where})`);
 const nameWithTimes = (group: Group) => `${nameOf(group)} ${formatNumber(group.times)}`;
 
-/** Atomic: half a report could pass for a good one. */
-function writeWhole(file: string, content: unknown): void {
-  const part = `${file}.part`;
+function writeReport(file: string, content: unknown): void {
   try {
-    writeFileSync(part, `${JSON.stringify(content, undefined, 2)}\n`);
-    renameSync(part, file);
+    writeFileSync(file, `${JSON.stringify(content, undefined, 2)}\n`);
   } catch (error) {
-    rmSync(part, { force: true });
     throw new ConfigError(`--json cannot be written (${messageOf(error)}).`);
   }
 }

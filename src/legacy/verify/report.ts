@@ -4,7 +4,7 @@ import { type Accepted, type Difference, isAccepted, type Kind } from '../compar
 
 export interface Example {
   readonly sentence: string;
-  readonly asked?: { readonly there: string; readonly here: string } | undefined;
+  readonly asked: { readonly there: string; readonly here: string };
 }
 
 export interface Group {
@@ -45,7 +45,7 @@ export class Report {
     return isAccepted(this.accepting, difference);
   }
 
-  add({ kind, where, sentence }: Difference, asked?: Example['asked'], times = 1): void {
+  add({ kind, where, sentence }: Difference, asked: Example['asked'], times = 1): void {
     const own = `${kind} ${where}`;
     // A place that is accepted is never merged with other places.
     const hasOwn =
@@ -68,18 +68,13 @@ export class Report {
     group.examples.set(shown, { sentence: shown, asked });
   }
 
-  get different(): Group[] {
-    return this.#sorted().filter((group) => !this.isAccepted(group));
-  }
-
-  get accepted(): Group[] {
-    return this.#sorted().filter((group) => this.isAccepted(group));
-  }
-
-  #sorted(): Group[] {
-    return [...this.#groups.values()]
+  /** The most frequent first. */
+  groups(): Readonly<Record<'different' | 'accepted', readonly Group[]>> {
+    const groups = [...this.#groups.values()]
       .map((group) => ({ ...group, examples: [...group.examples.values()] }))
       .sort((a, b) => b.times - a.times);
+    const accepted = groups.filter((group) => this.isAccepted(group));
+    return { different: groups.filter((group) => !accepted.includes(group)), accepted };
   }
 }
 

@@ -54,8 +54,6 @@ export async function importOutfits(
   const isSaved = async (id: number) =>
     (await database.prisma.outfit.findUnique({ where: { id }, select: { id: true } })) !== null;
   const resume = found?.savedId !== undefined && (await isSaved(found.savedId)) ? found : undefined;
-  const already = resume?.totals.read ?? 0;
-  reporter.begin(already);
   try {
     return await new ImportRun(database.pool, { ...options, resume }, reporter).run();
   } catch (error) {
@@ -63,7 +61,7 @@ export async function importOutfits(
     if (!isRepeated) {
       if (reached)
         reporter.note('What was read before is saved; the same command continues from there.');
-    } else if (resume && reached?.totals.read === already) {
+    } else if (resume && reached?.totals.read === resume.totals.read) {
       // The next run begins anew: one page that always fails must not block the pages before it.
       checkpoint?.remove();
     }

@@ -1,5 +1,4 @@
 // import --likes and --users: rows beside the outfits, upserted in batches. Running it again changes nothing.
-import type pg from 'pg';
 import { applyPendingChanges } from '../../outfits/counts.ts';
 import { raiseSequences, readMoment, saveUsers } from '../../outfits/writes/bulk.ts';
 import {
@@ -8,29 +7,19 @@ import {
   removeOlderLikes,
   saveLikes,
 } from '../../outfits/writes/likes.ts';
-import { formatNumber, listFirst, type Reporter } from '../reporter.ts';
+import { formatNumber, listFirst } from '../reporter.ts';
 import { checkLike, checkUser } from '../source/record.ts';
 import type { SourceBatch } from '../source/source.ts';
 import { Run, type RunOptions, type RunOutcome } from './run.ts';
 
-/** @throws SourceError when the source fails; the batches before are saved */
-export function importPeople(
-  kind: 'likes' | 'users',
-  pool: pg.Pool,
-  options: RunOptions,
-  reporter: Reporter,
-): Promise<RunOutcome> {
-  reporter.begin();
-  return new PeopleImport(pool, { ...options, kind }, reporter).run();
-}
-
-class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }> {
+export class PeopleImport extends Run<RunOptions & { readonly kind: 'likes' | 'users' }> {
   /** In a dry run, which saves no rows: ids of the records so far, to find repeated ones. Second ids by first. */
   readonly #seen = new Map<number, Set<number>>();
   #lacksUsers = false;
   /** Likes of outfits and users that the database does not have. */
   #strangers = 0;
 
+  /** @throws SourceError when the source fails; the batches before are saved */
   async run(): Promise<RunOutcome> {
     const { kind, replace, isDry } = this.options;
     const moment = await readMoment(this.pool);

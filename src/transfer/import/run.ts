@@ -51,6 +51,7 @@ export abstract class Run<Options extends RunOptions> {
     begin: () => Promise<Begun>,
     save: (batch: SourceBatch, begun: Begun) => Promise<void>,
   ): Promise<void> {
+    this.reporter.begin(this.totals.read);
     const started = performance.now();
     const reading = new AbortController();
     const batches = readSource({
