@@ -165,12 +165,9 @@ export function isSearchable(word: string): boolean {
 /** The hashtags of a text without `#`, each once in upper or lower case, as the index has them (`outfit_terms`). */
 export function hashtagsIn(text: string): string[] {
   const found = new Map<string, string>();
-  for (const [, hashtag = ''] of text.matchAll(/[#\uff03]([\p{L}\p{M}\p{N}_]+)/gu)) {
-    // Cut as in the index: to normalize thousands of combining marks takes a long time.
-    const key = hashtag
-      .slice(0, 2 * maxLength)
-      .normalize()
-      .toUpperCase();
+  // Cut as in the index, so that the filter takes it: to normalize thousands of combining marks would take a long time.
+  for (const [, hashtag = ''] of text.matchAll(/[#\uff03]([\p{L}\p{M}\p{N}_]{1,100})/gu)) {
+    const key = hashtag.normalize().toUpperCase();
     if (!found.has(key)) found.set(key, hashtag);
   }
   return [...found.values()];
