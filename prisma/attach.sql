@@ -142,10 +142,10 @@ BEGIN
   PERFORM attached_save_likes(liked, likers) WHERE liked IS NOT NULL;
 END $attached$;
 
--- Carries over what is given, as far as it can be represented. Writes here are refused but between the two lines that set
+-- Carries over what is given, as far as it can be represented, with the same texts of times and bytes in each session. Writes here are refused but between the two lines that set
 -- the marker. An assignment costs less than PERFORM.
 CREATE OR REPLACE FUNCTION attached_save(given_users bigint[], given_outfits bigint[], liked bigint[], likers bigint[]) RETURNS void
-LANGUAGE plpgsql {same_text} AS $attached$
+LANGUAGE plpgsql SET TimeZone = 'UTC' SET DateStyle = 'ISO' SET IntervalStyle = postgres SET bytea_output = hex SET extra_float_digits = 1 AS $attached$
 #variable_conflict use_column
 DECLARE
   arrived integer[];
@@ -207,7 +207,7 @@ END $attached$;
 
 -- Each alone: one that fails is recorded, and the others are saved. Errors of concurrency are the caller's.
 CREATE OR REPLACE FUNCTION attached_save_each(given_users bigint[], given_outfits bigint[], liked bigint[], likers bigint[]) RETURNS void
-LANGUAGE plpgsql {same_text} AS $attached$
+LANGUAGE plpgsql SET TimeZone = 'UTC' SET DateStyle = 'ISO' SET IntervalStyle = postgres SET bytea_output = hex SET extra_float_digits = 1 AS $attached$
 DECLARE
   one record;
 BEGIN

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { type Kind, writtenColumns } from './columns.ts';
 import type { Mapping } from './mapping.ts';
-import { type Statements, settings, triggersOf, watchedTables } from './statements.ts';
+import { type Statements, triggersOf, watchedTables } from './statements.ts';
 
 export interface Difference {
   /** `numbers`: an outfit whose number of likes is not that of its rows. */
@@ -38,8 +38,8 @@ export const maxDifferences = 100_000;
 export async function compare(pool: pg.Pool, statements: Statements): Promise<Comparison> {
   return inTransaction(pool, async (client) => {
     // Merging and hashing millions of rows.
-    const wanted = ["work_mem = '128MB'", 'jit = off', ...settings];
-    await client.query(wanted.map((one) => `SET LOCAL ${one}`).join('; '));
+    await client.query(`SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL DateStyle = 'ISO';
+      SET LOCAL IntervalStyle = postgres; SET LOCAL bytea_output = hex; SET LOCAL extra_float_digits = 1`);
     const differences: Difference[] = [];
     for (const text of findDifferences(statements)) {
       differences.push(...(await client.query<Difference>(text)).rows);

@@ -122,15 +122,6 @@ export function watchedTables(mapping: Mapping): WatchedTable[] {
   return [...tables].map(([name, notes]) => ({ name, notes }));
 }
 
-/** What values are as text, which is the same for all sessions. */
-export const settings = [
-  "TimeZone = 'UTC'",
-  "DateStyle = 'ISO'",
-  'IntervalStyle = postgres',
-  'bytea_output = hex',
-  'extra_float_digits = 1',
-];
-
 /** SQL of the mapping is put in last, as it may have braces. */
 function fill(rows: Statements['rows'], hasNumber: boolean): string {
   const template = readFileSync(new URL('prisma/attach.sql', packageFolder), 'utf8');
@@ -149,12 +140,7 @@ function fill(rows: Statements['rows'], hasNumber: boolean): string {
     /^-- EACH of users and outfits\n(.*?)^-- END\n/ms,
     (_whole, part: string) => ofKind(part, 'users') + ofKind(part, 'outfits'),
   );
-  return put(expanded, {
-    ...rows,
-    has_number: String(hasNumber),
-    find_schema: findSchema,
-    same_text: settings.map((one) => `SET ${one}`).join(' '),
-  });
+  return put(expanded, { ...rows, has_number: String(hasNumber), find_schema: findSchema });
 }
 
 /**

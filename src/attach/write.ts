@@ -11,7 +11,7 @@ type Table = WriteMapping['tables'][string];
 const list = (names: readonly string[]) =>
   names.map((name) => pg.escapeIdentifier(name)).join(', ');
 
-const notWritten = "RAISE 'the mapping does not say how likes are written';";
+const notWritten = "RAISE 'the mapping does not say how likes are written'";
 
 /** @param outfit SQL of its row */
 function insertInto(
@@ -85,8 +85,6 @@ export async function makeWrites(
     ${insertInto(name, table, false, after)};
   END IF;`,
   );
-  const like = (statement: string | undefined) =>
-    statement ? `${inLike(statement)};` : notWritten;
   const remove = write.delete ?? `DELETE FROM ${first} t WHERE t.${key} = o.id`;
   return `CREATE OR REPLACE FUNCTION attached_carry_now() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$ BEGIN
@@ -137,6 +135,10 @@ END $attached$;
 CREATE OR REPLACE FUNCTION attached_write_like(which integer, who integer, liked boolean) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $attached$
 #variable_conflict use_column
+<<l>>
+DECLARE
+  outfit_id integer := which;
+  user_id integer := who;
 BEGIN
   IF NOT EXISTS (SELECT FROM users WHERE id = who) THEN
     RAISE SQLSTATE 'OG001' USING MESSAGE = format('There is no user with the id %s.', who);
@@ -149,9 +151,9 @@ BEGIN
     END IF;
   END IF;
   IF liked THEN
-    ${like(write.like)}
+    ${write.like ?? notWritten};
   ELSE
-    ${like(write.unlike)}
+    ${write.unlike ?? notWritten};
   END IF;
   PERFORM attached_carry_now();
   IF ${hasNumber} THEN
@@ -164,13 +166,6 @@ BEGIN
     PERFORM set_config('outfit_gateway.attached', '', true);
   END IF;
 END $attached$;`;
-}
-
-/** `l` of a statement is the like. */
-function inLike(statement: string): string {
-  return statement
-    .replace(/\bl\.outfit_id\b/g, 'attached_write_like.which')
-    .replace(/\bl\.user_id\b/g, 'attached_write_like.who');
 }
 
 /** Of a type `t`, or of a domain that it is made of. */
