@@ -245,8 +245,8 @@ function saveRows(
   const column = `t.${pg.escapeIdentifier(id)}`;
   const keys = ids.map((one) => ({ kind, id: one, userId: 0 }));
   return saveKeys(pool, keys, async (client, given) => {
-    // What a crash takes back is copied again.
-    await client.query('SET LOCAL synchronous_commit = off');
+    // What a crash takes back is copied again. Old tables first: whoever has one exclusively may wait for the rows.
+    await client.query('SET LOCAL synchronous_commit = off; SELECT attached_open_tables()');
     const { rows } = await client.query<Key>(
       `WITH locked AS MATERIALIZED (SELECT ${column} AS id FROM ${table} t WHERE ${column} = ANY ($1::bigint[]) FOR SHARE SKIP LOCKED)
        SELECT '${kind}' AS kind, id::float8 AS id FROM locked UNION ALL

@@ -40,9 +40,9 @@ export async function compare(pool: pg.Pool, statements: Statements): Promise<Co
     // Merging and hashing millions of rows.
     await client.query(`SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL DateStyle = 'ISO';
       SET LOCAL IntervalStyle = postgres; SET LOCAL bytea_output = hex; SET LOCAL extra_float_digits = 1`);
-    const differences: Difference[] = [];
+    let differences: Difference[] = [];
     for (const text of findDifferences(statements)) {
-      differences.push(...(await client.query<Difference>(text)).rows);
+      differences = [...differences, ...(await client.query<Difference>(text)).rows];
     }
     const { rows: problems } = await client.query<Problem>(
       `SELECT kind, problem, count(*)::int AS rows, (array_agg(id::float8 ORDER BY id))[1:3] AS first
