@@ -126,10 +126,13 @@ END $attached$;
 CREATE OR REPLACE FUNCTION attached_remove_users(gone integer[]) RETURNS void
 LANGUAGE plpgsql AS $attached$
 DECLARE
-  kept integer[] := ARRAY(SELECT DISTINCT user_id FROM outfits WHERE user_id = ANY (gone));
+  kept integer[];
   liked bigint[];
   likers bigint[];
 BEGIN
+  -- Waits for an outfit that arrives with likes of them, whose foreign key would delete these uncounted.
+  PERFORM FROM users WHERE id = ANY (gone) ORDER BY id FOR UPDATE;
+  kept := ARRAY(SELECT DISTINCT user_id FROM outfits WHERE user_id = ANY (gone));
   INSERT INTO attached_problems SELECT 'users', id, 0, 'the old service has outfits of this user, but not the user' FROM unnest(kept) AS id ON CONFLICT DO NOTHING;
   gone := ARRAY(SELECT id FROM unnest(gone) AS id WHERE id <> ALL (kept));
   SELECT array_agg(outfit_id), array_agg(user_id) INTO liked, likers FROM outfit_likes WHERE user_id = ANY (gone);

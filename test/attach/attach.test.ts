@@ -314,6 +314,31 @@ describe('a transaction of the old service', () => {
     ]);
   });
 
+  test('deletes a user while an outfit comes back that the user liked, which is not counted any more', async () => {
+    const { old, url, environment } = await makeOldTables();
+    const [back, deleted] = [await connectForTest(url), await connectForTest(url)];
+    await old.query(`INSERT INTO shop.person (id, username) VALUES (90, 'a'), (91, 'b'); INSERT INTO shop.likes VALUES (7, 91);
+      UPDATE shop.outfit SET deleted = now() WHERE id = 7`);
+    expect(await attach(environment)).toEqual(equal);
+    await old.query('BEGIN; SELECT FROM gateway.users WHERE id = 90 FOR KEY SHARE');
+    const waiting = async () =>
+      (
+        await old.query(
+          "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+      ).rowCount;
+    // It is held up after the likes of the outfit.
+    const first = back.query(
+      'BEGIN; UPDATE shop.outfit SET deleted = NULL WHERE id = 7; DELETE FROM shop.person WHERE id = 90; COMMIT',
+    );
+    await expect.poll(waiting).toBe(1);
+    const second = deleted.query('DELETE FROM shop.person WHERE id = 91');
+    await expect.poll(waiting).toBe(2);
+    await old.query('COMMIT');
+    await Promise.all([first, second]);
+    expect(await check(environment)).toEqual(equal);
+  });
+
   test('locks nothing here before it commits, so that two that like in another order do not deadlock', async () => {
     const { old, url, environment } = await attached();
     const other = await connectForTest(url);
