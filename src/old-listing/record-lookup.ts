@@ -12,25 +12,15 @@ export interface LookupOptions extends Pick<ReadOptions, 'signal' | 'pause' | 'n
 /** Ids that have just come in the listing: of each kind, the last ones. */
 export type Recent = Readonly<Record<'public' | 'private', readonly number[]>>;
 
-export interface LookedUp {
-  /** Ids that the source answers with 404, while it answered others with their records. */
-  readonly gone: readonly number[];
-  readonly records: readonly unknown[];
-}
-
 /** Milliseconds between two requests for records that are there. */
 const controlInterval = 30_000;
 const maxAttempts = 3;
 
 /**
  * A 404 counts only if records that have just come in the listing are answered, before and after it.
- * @returns undefined when the source does not answer for single records
+ * @returns the ids that are a 404, and the records of others; undefined when the source does not answer for single records
  */
-export async function lookUpRecords(
-  options: LookupOptions,
-  ids: Iterable<number>,
-  recent: Recent,
-): Promise<LookedUp | undefined> {
+export async function lookUpRecords(options: LookupOptions, ids: Iterable<number>, recent: Recent) {
   const { signal, pause } = options;
   if (!(await isAnswering(options, recent))) return undefined;
   const found = { gone: [] as number[], records: [] as unknown[] };
