@@ -157,9 +157,6 @@ const tiny = 1_000;
 /** Pieces of a body at most, and bytes of memory for each: a chunk may have one byte. */
 const pieces = { most: 16_384, bytes: 400 };
 
-/** Bytes of a body up to which it counts as a whole before it has arrived: its head may have as many, too. */
-const short = 16_384;
-
 /**
  * Sends `100 Continue` only to who is let in, and whose body is not too large. When bodies hold their share of the heap,
  * the newest request of the largest holder gets a 503.
@@ -185,7 +182,6 @@ export function admitBodies(app: FastifyInstance): void {
     if (!place) return;
     request.bodyPlace = place;
     reply.raw.on('close', place.release);
-    if (length > 0 && length <= short) return place.hold(bytesPerByte * length);
     let bytes = 0;
     let count = 0;
     payload.on('data', (piece: Buffer) => {
