@@ -159,6 +159,13 @@ export function toHttpError(app: FastifyInstance, log: FastifyBaseLogger, error:
   return httpError;
 }
 
+export const answerTooLarge = (most: number) =>
+  new HttpError(
+    400,
+    'QUERY_TOO_COSTLY',
+    `The answer has more than ${most} characters: request fewer objects, or fewer of their texts.`,
+  );
+
 export const tooLarge = () => new HttpError(413, 'REQUEST_TOO_LARGE', 'Request body is too large.');
 
 export const unsupportedEncoding = (encoding: string) =>

@@ -96,3 +96,19 @@ test('pages that come together are rendered one after the other, from one answer
   expect(counts.all).toBe(large.length);
   expect(counts.most).toBeLessThanOrEqual(2);
 });
+
+test('an answer of more than 33,554,432 characters is refused', async () => {
+  const ask = async (aliases: number) => {
+    const names = Array.from({ length: aliases }, (_, index) => `a${index}: description`);
+    const query = `{ outfits(pageSize: 100) { results { ${names.join(' ')} } } }`;
+    return gateway.app.inject({ method: 'POST', url: '/graphql', payload: { query } });
+  };
+  await gateway.database.pool.query("UPDATE outfits SET description = repeat('x', 10000)");
+  expect((await ask(33)).json().data.outfits.results).toHaveLength(100);
+  const refused = await ask(34);
+  expect(refused.statusCode).toBe(400);
+  expect(refused.json().errors[0]).toMatchObject({
+    message: expect.stringMatching(/more than 33554432 characters/),
+    extensions: { code: 'QUERY_TOO_COSTLY' },
+  });
+});

@@ -2,6 +2,7 @@
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import { currentTask } from '../../database/task.ts';
 import { takeTurn } from '../../database/turns.ts';
+import { answerTooLarge } from '../errors.ts';
 import type { Operations } from '../operations.ts';
 import type { OperationPlugin } from '../run.ts';
 
@@ -15,6 +16,8 @@ const largeSize = 1_000;
 const pieceSize = 500;
 /** Values that are encoded while one field is executed. */
 const valuesPerField = 5;
+/** Characters of an answer: ten times those of the largest usual one. Aliases could repeat each text fifty times. */
+const maxAnswer = 33_554_432;
 
 export function useTurns(operations: Operations): OperationPlugin {
   return {
@@ -44,8 +47,11 @@ export function useTurns(operations: Operations): OperationPlugin {
 /** Gives the result its text, which `processRegularResult` of Yoga takes. A changed copy does not get it. */
 async function encode(result: ExecutionResult): Promise<ExecutionResult> {
   const pieces: string[] = [];
+  let length = 0;
   for (const piece of piecesOf(result.data)) {
     pieces.push(piece);
+    length += piece.length;
+    if (length > maxAnswer) throw answerTooLarge(maxAnswer);
     if (piece.length > 1) await takeTurn(pieceSize / valuesPerField);
   }
   const text = `{"data":${pieces.join('')}}`;
