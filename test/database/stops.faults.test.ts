@@ -115,7 +115,7 @@ test('what is written while the gateway is cut off is in its first answers after
 });
 
 test('a connection that the network has dropped is replaced, and a snapshot that waits for a lock takes no longer than REQUEST_TIMEOUT', async () => {
-  await start({ REQUEST_TIMEOUT: '2s' });
+  await start({ REQUEST_TIMEOUT: '5s' });
   expect(await statusOf('/api/outfits/')).toBe(200);
   // A page from memory: the statement of the probe, by its name.
   const lost = network.lose('\0snapshot\0');
