@@ -152,7 +152,7 @@ export function createWriteGuard(
 /** Bytes of memory for a byte of a body, once it is parsed: up to 16, for `[[],[]]`. */
 const bytesPerByte = 16;
 
-/** Bytes of a body up to which it is not counted: its head may have more, and most operations have less. */
+/** Bytes of a body that is not counted if it came with its head, which may have more: most operations have less. */
 const tiny = 1_000;
 /** Pieces of a body at most, and bytes of memory for each: a chunk may have one byte. */
 const pieces = { most: 16_384, bytes: 400 };
@@ -170,7 +170,8 @@ export function admitBodies(app: FastifyInstance): void {
     if (length <= (routeOptions.bodyLimit ?? 0)) sendContinue(reply.raw);
     done(null, payload);
     // Without a reader, it is not kept: that of a GET, or what was answered at once.
-    if (payload.listenerCount('data') === 0 || (length > 0 && length <= tiny)) return;
+    if (payload.listenerCount('data') === 0) return;
+    if (raw.complete && length > 0 && length <= tiny) return;
     const end = (refusal: Error) => {
       reply.header('Connection', 'close');
       // Fastify is reading it, or a task waits.
