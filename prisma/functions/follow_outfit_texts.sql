@@ -15,10 +15,9 @@ BEGIN
     SELECT id, outfit_text(title, description), outfit_hashtags(title || E'\n' || description) FROM added ORDER BY id
     ON CONFLICT (outfit_id) DO UPDATE SET folded = excluded.folded, hashtags = excluded.hashtags;
   ELSE
-    -- A statement may delete outfits and reuse their ids; this can run after the new texts are inserted. The lock: a snapshot
-    -- of REPEATABLE READ shows outfits that were deleted since.
+    -- A statement may delete outfits and reuse their ids; this can run after the new texts are inserted.
     DELETE FROM outfit_texts t USING removed
-    WHERE t.outfit_id = removed.id AND NOT EXISTS (SELECT FROM outfits o WHERE o.id = removed.id FOR KEY SHARE);
+    WHERE t.outfit_id = removed.id AND NOT EXISTS (SELECT FROM outfits o WHERE o.id = removed.id);
   END IF;
   RETURN NULL;
 END $$;
