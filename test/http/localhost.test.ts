@@ -10,7 +10,7 @@ import { portOf } from '../support/http/listen.ts';
 import { sendBytes } from '../support/http/raw-http.ts';
 
 const hosts = ['127.0.0.1', '::1'];
-const gateway = useGateway('PostgreSQL');
+const gateway = useGateway('PostgreSQL', [], { REQUEST_TIMEOUT: '60s' });
 let port: number;
 beforeAll(async () => {
   // The addresses of localhost on this machine.

@@ -64,7 +64,8 @@ test.skipIf(!hasHaproxy)(
   'while no process behind HAProxy is ready, clients get the 503 of the gateway',
   async () => {
     const HOST = '127.0.0.1';
-    const DATABASE_URL = `postgresql://gateway@${HOST}:${await findFreePort()}/outfits`;
+    // Nothing listens there.
+    const DATABASE_URL = `postgresql://gateway@${HOST}:1/outfits`;
     const PORT = String(await findFreePort());
     const server = runServer({ DATABASE_URL, HOST, PORT });
     await baseOf(server);
