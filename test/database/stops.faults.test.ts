@@ -114,8 +114,8 @@ test('what is written while the gateway is cut off is in its first answers after
   }
 });
 
-test('a connection that the network has dropped is replaced, and a snapshot that waits for a lock takes no longer than REQUEST_TIMEOUT', async () => {
-  await start({ REQUEST_TIMEOUT: '5s' });
+test('a connection that the network has dropped is replaced, but not one that waits for a lock, and a request waits for it no longer than REQUEST_TIMEOUT', async () => {
+  await start();
   expect(await statusOf('/api/outfits/')).toBe(200);
   // A page from memory: the statement of the probe, by its name.
   const lost = network.lose('\0snapshot\0');
@@ -124,7 +124,19 @@ test('a connection that the network has dropped is replaced, and a snapshot that
   const other = await connectForTest(postgres.url);
   await other.query('BEGIN; LOCK TABLE outfit_changes; SELECT pg_current_xact_id()');
   await execute(postgres.url, 'CREATE TABLE commits ()');
-  const { status, body } = await send(base, '/api/outfits/');
+  const answered = send(base, '/api/outfits/');
+  const probes = async (condition: string) => {
+    const { rows } = await execute(
+      postgres.url,
+      `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%isWhole%' AND ${condition}`,
+    );
+    return rows;
+  };
+  let first: unknown[] = [];
+  await expect.poll(async () => (first = await probes('true'))).toHaveLength(1);
+  // Longer than a connection without an answer is kept.
+  await expect.poll(() => probes(`now() - query_start > '2.5 s'`)).toEqual(first);
+  const { status, body } = await answered;
   await other.query('ROLLBACK');
   await execute(postgres.url, 'DROP TABLE commits');
   expect({ status, body }).toEqual({ status: 503, body: stopped });

@@ -75,12 +75,7 @@ export class Snapshots {
     this.#next = undefined;
     const startedAt = performance.now();
     const started = this.source.read();
-    // A network that drops a connection, such as one that was idle, says so to nobody: a new one is tried.
-    const clear = startLimit(patience, () => this.source.reset());
-    const report = () => {
-      clear();
-      this.#onTaken?.(performance.now() - startedAt);
-    };
+    const report = () => this.#onTaken?.(performance.now() - startedAt);
     this.#underWay = started.then(report, report);
     return started;
   }
@@ -101,7 +96,7 @@ export class Snapshots {
   }
 }
 
-/** Milliseconds for a read, after which it is tried once more on a new connection. A server check finds an outage sooner. */
+/** Milliseconds until a server answers a read, which is tried once more then. A server check finds an outage sooner. */
 const patience = 2_000;
 
 /** Snapshots on a dedicated connection, so that they never wait for a free one of the pool. */
@@ -113,14 +108,24 @@ export function watchServer(
   const changes = new ChangeLog();
   let probe: ReturnType<typeof createProbe> | undefined;
   let isClosed = false;
+  let stopWaiting = () => {};
   // One for each connection: after a crash, a server may use a transaction id again, and with it a snapshot.
   const renewProbe = async () => {
     if (isClosed) throw new Error('closed');
-    probe = createProbe(changes, onServer);
+    probe = createProbe(changes, (identity) => {
+      stopWaiting();
+      onServer?.(identity);
+    });
   };
   const connection = new DedicatedConnection(createClient, undefined, renewProbe);
-  // A server may have closed an idle connection.
-  const read = () => connection.query(async (client) => probe?.(client), 2);
+  const read = () => {
+    // A network that drops a connection, such as one that was idle, says so to nobody: a new one is tried. Not while changes
+    // wait for a lock: with a new connection, all that is in memory is invalid.
+    stopWaiting = startLimit(patience, reset);
+    // A server may have closed an idle connection.
+    const reading = connection.query(async (client) => probe?.(client), 2);
+    return reading.finally(stopWaiting);
+  };
   const reset = () => connection.close(new Error('closed'));
   const close = () => {
     isClosed = true;
