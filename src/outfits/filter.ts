@@ -165,10 +165,13 @@ export function isSearchable(word: string): boolean {
 /** The hashtags of a text without `#`, each once in upper or lower case, as the index has them (`outfit_terms`). */
 export function hashtagsIn(text: string): string[] {
   const found = new Map<string, string>();
-  // Cut as in the index, so that the filter takes it: to normalize thousands of combining marks would take a long time.
-  for (const [, hashtag = ''] of text.matchAll(/[#\uff03]([\p{L}\p{M}\p{N}_]{1,100})/gu)) {
-    const key = hashtag.normalize().toUpperCase();
-    if (!found.has(key)) found.set(key, hashtag);
+  // Four characters can become one; to normalize thousands of combining marks would take a long time.
+  for (const [, hashtag = ''] of text.matchAll(/[#\uff03]([\p{L}\p{M}\p{N}_]{1,400})/gu)) {
+    const normalized = hashtag.normalize();
+    // Cut as in the index, so that the filter takes it.
+    const cut = [...normalized].slice(0, maxLength).join('');
+    const key = cut.toUpperCase();
+    if (!found.has(key)) found.set(key, cut === normalized ? hashtag : cut);
   }
   return [...found.values()];
 }
