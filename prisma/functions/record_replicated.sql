@@ -1,7 +1,8 @@
 -- Records row by row where statement triggers do not fire: in logical replication, and in sessions with
--- session_replication_role = replica. An update is recorded as a row that went and one that came.
+-- session_replication_role = replica. An update is recorded as a row that went and one that came. By the
+-- index: a plan that was made for an empty table is kept while it fills.
 CREATE FUNCTION record_replicated() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
 BEGIN
   -- After ENABLE TRIGGER ALL, with which pg_restore may end, this trigger fires beside the statement triggers.
   IF current_setting('session_replication_role') <> 'replica' OR OLD IS NOT DISTINCT FROM NEW THEN

@@ -66,6 +66,25 @@ test('on PostgreSQL, writes of a session with another search path are counted, a
   expect((await client.query('SELECT * FROM check_outfit_counts()')).rows).toEqual([]);
 });
 
+test('on PostgreSQL, what the first copy of a subscription adds is looked up by indexes, also after a plan for empty tables', async () => {
+  const { DATABASE_URL } = await migratedEnvironmentOf('PostgreSQL');
+  const client = await connectForTest(DATABASE_URL);
+  await client.query('ANALYZE; SET session_replication_role = replica');
+  for (const statements of [
+    `INSERT INTO users (id, username) SELECT n, 'user ' || n FROM generate_series(1, 9) n`,
+    `INSERT INTO outfits (id, image_key, image_original_key, user_id, created, modified)
+     SELECT n, 'k', 'k', n, 1, 1 FROM generate_series(1, 9) n`,
+  ]) {
+    await client.query(`BEGIN; ${statements}`);
+    const { rows } = await client.query(
+      `SELECT relname, seq_scan::int FROM pg_stat_xact_user_tables
+       WHERE relname IN ('outfits', 'outfit_like_counts') AND seq_scan > 0`,
+    );
+    await client.query('COMMIT');
+    expect(rows).toEqual([]);
+  }
+});
+
 test.each([
   ['outfits', outfitColumns, { id: 9, user_id: 1, image_key: 'k' }],
   ['users', userColumns, { id: 9, username: 'nine' }],

@@ -5,8 +5,7 @@ SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', t
 -- Changes by transaction. A statement adds one row for each outfit, and one for each number of likes, that it inserted
 -- (old_* are null), deleted (new_* are null) or updated. Rows of outfits have created and modified, rows of likes have
 -- likes. A row with the name of a table: a row of that was inserted, updated or deleted, see record_changes_of(); `row_key`
--- has the columns of the primary key in the order of their names, separated by commas. A row with only an xid: anything may
--- have changed.
+-- has the columns of the primary key in its order, separated by commas. A row with only an xid: anything may have changed.
 CREATE TABLE "outfit_changes" (
     "xid" xid8 NOT NULL,
     "outfit_id" INTEGER,
@@ -235,9 +234,10 @@ END $$;
 -- END record_outfit_like_counts
 -- FUNCTION record_replicated
 -- Records row by row where statement triggers do not fire: in logical replication, and in sessions with
--- session_replication_role = replica. An update is recorded as a row that went and one that came.
+-- session_replication_role = replica. An update is recorded as a row that went and one that came. By the
+-- index: a plan that was made for an empty table is kept while it fills.
 CREATE FUNCTION record_replicated() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
 BEGIN
   -- After ENABLE TRIGGER ALL, with which pg_restore may end, this trigger fires beside the statement triggers.
   IF current_setting('session_replication_role') <> 'replica' OR OLD IS NOT DISTINCT FROM NEW THEN
@@ -311,9 +311,10 @@ CREATE TRIGGER record_truncated AFTER TRUNCATE ON outfit_like_counts
 
 -- FUNCTION record_row_change
 -- Records the change of a row. Arguments: the columns of the primary key. SECURITY DEFINER: a role that writes the table
--- needs no privilege on the changes. TRUNCATE alters pg_class: recorded_tables().
+-- needs no privilege on the changes. TRUNCATE alters pg_class: recorded_tables(). By the index: a plan that was made for an
+-- empty table is kept while it fills.
 CREATE FUNCTION record_row_change() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
   IF OLD IS DISTINCT FROM NEW THEN
     INSERT INTO outfit_changes (xid, table_name, row_key)
