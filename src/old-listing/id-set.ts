@@ -5,17 +5,24 @@ const idsPerBlock = 1 << 16;
 export class IdSet {
   readonly #blocks = new Map<number, Uint8Array>();
   #size = 0;
+  /** Numbers that are no integers of 32 bits, which no outfit has: they may be far apart. */
+  readonly #others = new Set<number>();
 
   get size(): number {
-    return this.#size;
+    return this.#size + this.#others.size;
   }
 
   has(id: number): boolean {
+    if ((id | 0) !== id) return this.#others.has(id);
     const { block, index, bit } = this.#find(id);
     return ((block?.[index] ?? 0) & bit) !== 0;
   }
 
   add(id: number): boolean {
+    if ((id | 0) !== id) {
+      const { size } = this.#others;
+      return this.#others.add(id).size > size;
+    }
     const { key, index, bit, block = new Uint8Array(idsPerBlock / 8) } = this.#find(id);
     const bits = block[index] ?? 0;
     if (bits & bit) return false;
@@ -30,6 +37,7 @@ export class IdSet {
   }
 
   *without(other: IdSet): Generator<number> {
+    for (const id of this.#others) if (!other.has(id)) yield id;
     for (const [key, block] of this.#blocks) {
       const others = other.#blocks.get(key);
       for (const [index, bits] of block.entries()) {

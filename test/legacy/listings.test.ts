@@ -32,6 +32,13 @@ test('takes a record that a page repeats as the same one', () => {
   expect(found).toMatchObject({ missing: [], additional: [], hasRepeated: true });
 });
 
+test('takes no id that is no integer of 32 bits for that of another record', () => {
+  const others = [1.5, 2 ** 31, 2 ** 40].map((id) => make(id, 0n));
+  const found = match([...list(3), ...others, ...others], list(3));
+  const missing = others.map(({ id }) => id);
+  expect(found).toMatchObject({ missing, additional: [], hasRepeated: true });
+});
+
 test('ends when more records than its bound have no match', () => {
   const disjoint = Array.from({ length: 600 }, (_, index) => make(2_000 + index));
   expect(() => match(list(600), disjoint, 500)).toThrow(
