@@ -264,6 +264,7 @@ async function mend(
   statements: Statements,
   { signal, onMended }: AttachOptions,
 ): Promise<Comparison> {
+  let last = new Set<string>();
   for (let round = 1; ; ) {
     signal.throwIfAborted();
     let retried: Key | undefined;
@@ -274,8 +275,11 @@ async function mend(
     const comparison = await compare(pool, statements);
     const { differences } = comparison;
     if (differences.length === 0 || round === maxRounds) return comparison;
-    // There are more of them.
-    if (differences.length < maxDifferences) round++;
+    const found = differences.map(({ kind, id, userId }) => `${kind} ${id} ${userId}`);
+    const again = found.filter((key) => last.has(key)).length;
+    last = new Set(found);
+    // Where there are more of them, it goes on, unless they are those of the last round.
+    if (differences.length < maxDifferences || 2 * again > differences.length) round++;
     for (const kind of ['users', 'outfits', 'likes', 'numbers'] as const) {
       const wrong = differences.filter((one) => one.kind === kind);
       if (wrong.length === 0) continue;

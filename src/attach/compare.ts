@@ -5,6 +5,7 @@ import { inTransaction } from '../database/transaction.ts';
 import { type Kind, writtenColumns } from './columns.ts';
 import type { Mapping } from './mapping.ts';
 import { type Statements, triggersOf, watchedTables } from './statements.ts';
+import { subscribedBy } from './write.ts';
 
 export interface Difference {
   /** `numbers`: an outfit whose number of likes is not that of its rows. */
@@ -102,9 +103,9 @@ export async function readSubscriptions(
        WHEN a.pid IS NULL THEN format('the subscription %s is not running', s.subname)
        WHEN r.srsubstate <> 'r' THEN format('the subscription %s has not copied %s yet', s.subname, r.srrelid::regclass) END AS sentence,
        extract(epoch FROM clock_timestamp() - a.last_msg_receipt_time)::float8 AS lag
-     FROM unnest($1::text[]) AS name LEFT JOIN pg_subscription_rel r ON r.srrelid = to_regclass(name)
+     FROM unnest($1::text[]) AS name LEFT JOIN pg_subscription_rel r ON r.srrelid IN (${subscribedBy('name')})
      LEFT JOIN pg_subscription s ON s.oid = r.srsubid LEFT JOIN pg_stat_subscription a ON a.subid = s.oid AND a.relid IS NULL
-     WHERE EXISTS (SELECT FROM unnest($1::text[]) AS other JOIN pg_subscription_rel ON srrelid = to_regclass(other))`,
+     WHERE EXISTS (SELECT FROM unnest($1::text[]) AS other JOIN pg_subscription_rel ON srrelid IN (${subscribedBy('other')}))`,
     [watchedTables(mapping).map(({ name }) => name)],
   );
   const sentences = [...new Set(rows.flatMap(({ sentence }) => sentence ?? []))];

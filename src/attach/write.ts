@@ -37,6 +37,13 @@ function updateOf(name: string, { id, columns }: Table, before: string, after: s
     WHERE t.${pg.escapeIdentifier(id)} = (${after}).id AND n IS DISTINCT FROM p`;
 }
 
+/** Other statements of PL/pgSQL have no plan: their syntax is checked with the function that they are in. */
+const planned = /^(?:delete|insert|merge|select|update|with)\b/i;
+
+/** SQL of the tables by which a subscription may have a table: where it is partitioned, by its partitions. */
+export const subscribedBy = (name: string) => `SELECT to_regclass(${name})
+  UNION ALL SELECT relid FROM pg_partition_tree(to_regclass(${name})) UNION ALL SELECT relid FROM pg_partition_ancestors(to_regclass(${name}))`;
+
 /** Tries it on the old tables. @throws ConfigError */
 export async function makeWrites(
   client: Queryable,
@@ -47,7 +54,7 @@ export async function makeWrites(
   const tables = Object.entries(write.tables);
   const [[first, firstTable] = ['', { id: '', columns: {}, insert: {} }]] = tables;
   const attempt = async (what: string, statement: string | undefined) => {
-    if (statement === undefined) return;
+    if (statement === undefined || !planned.test(statement)) return;
     await client.query(`EXPLAIN ${statement}`).catch((error) => {
       throw new ConfigError(`What the mapping ${what}: ${messageOf(error)}.`);
     });
@@ -58,14 +65,13 @@ export async function makeWrites(
     await attempt(`writes to ${name}`, updateOf(name, table, 'NULL::outfits', 'NULL::outfits'));
   }
   for (const what of ['like', 'unlike', 'delete'] as const) {
-    const statement = write[what]?.replace(
-      /\b(?:l\.outfit_id|l\.user_id|o\.id)\b/g,
-      'NULL::integer',
-    );
+    const statement = write[what]
+      ?.replace(/^PERFORM\b/i, 'SELECT')
+      .replace(/\b(?:l\.outfit_id|l\.user_id|o\.id)\b/gi, 'NULL::integer');
     await attempt(`has as ${what}`, statement);
   }
   const { rows: subscribed } = await client.query<{ name: string }>(
-    'SELECT srrelid::regclass::text AS name FROM pg_subscription_rel WHERE srrelid = ANY ($1::text[]::regclass[])',
+    `SELECT name FROM unnest($1::text[]) AS name WHERE EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid IN (${subscribedBy('name')}))`,
     [watched],
   );
   if (subscribed[0]) {

@@ -134,6 +134,30 @@ describe('a mutation', () => {
     expect((await old.query(likesOf)).rows).toEqual(there);
   });
 
+  test('likes are written by a function and a procedure of the old service', async () => {
+    const { old, environment } = await makeOldTables();
+    await old.query(`CREATE FUNCTION shop.take(outfit int, person int) RETURNS void LANGUAGE sql AS 'INSERT INTO shop.likes VALUES (outfit, person) ON CONFLICT DO NOTHING';
+      CREATE PROCEDURE shop.leave(outfit int, person int) LANGUAGE sql AS 'DELETE FROM shop.likes l WHERE l.outfit_id = outfit AND l.person_id = person'`);
+    const like = 'PERFORM shop.take(L.outfit_id, l.user_id)';
+    const unlike = 'CALL shop.leave(l.outfit_id, l.user_id)';
+    const given = (more = {}) => ({
+      ...bothWays,
+      write: { ...bothWays.write, like, unlike, ...more },
+    });
+    const wrong = await attach(environment, given({ like: 'PERFORM shop.nothing(l.outfit_id)' }));
+    expect(wrong.stderr).toContain('has as like: function shop.nothing(integer) does not exist');
+    expect(await attach(environment, given())).toEqual(equal);
+    const liked = async (sql: string) => {
+      await queryHere(old, sql);
+      const likes = 'SELECT person_id FROM shop.likes WHERE outfit_id = 100 AND person_id = 1';
+      return (await old.query(likes)).rows.length;
+    };
+    expect(await liked('SELECT delete_like(100, 1)')).toBe(0);
+    expect(await liked('SELECT save_like(100, 1)')).toBe(1);
+    expect(await liked('SELECT delete_like(100, 1)')).toBe(0);
+    expect(await check(environment)).toEqual(equal);
+  });
+
   test('a write here is done where another constraint has the name of a deferred key', async () => {
     const { old, environment } = await attached();
     await old.query(

@@ -49,9 +49,13 @@ describe.skipIf(!isInstalled)('by a subscription', () => {
   test('the tables of an old service are followed, also through errors, TRUNCATE and a subscription that was stopped', async () => {
     const there = await makeOldTables(server);
     const here = await makeOldTables(server);
+    for (const { old } of [there, here]) {
+      await old.query(`CREATE TABLE shop.part (outfit_id bigint) PARTITION BY RANGE (outfit_id);
+        CREATE TABLE shop.part_1 PARTITION OF shop.part DEFAULT`);
+    }
     await here.old.query('TRUNCATE shop.outfit, shop.person CASCADE');
     expect(await attach(here.environment)).toMatchObject({ code: 0 });
-    const tables = ['person', 'profile', 'outfit', 'picture', 'likes'].map(
+    const tables = ['person', 'profile', 'outfit', 'picture', 'likes', 'part'].map(
       (name) => `shop.${name}`,
     );
     await subscribe(here.old, there.old, there.url, tables);
@@ -86,9 +90,14 @@ describe.skipIf(!isInstalled)('by a subscription', () => {
     expect((await attach(here.environment, bothWays)).stderr).toContain(
       'comes from another database, by a subscription',
     );
-    const changes = { ...mapping.outfits.changes, 'shop.comment': 'outfit_id' };
-    const more = checkMapping({ ...mapping, outfits: { ...mapping.outfits, changes } }, 'it');
-    expect((await readSubscriptions(here.old as never, more)).sentences).toEqual([
+    const sentencesOf = async (...names: string[]) => {
+      const changes = { ...Object.fromEntries(names.map((name) => [name, 'outfit_id'])) };
+      const outfits = { ...mapping.outfits, changes: { ...mapping.outfits.changes, ...changes } };
+      const more = checkMapping({ ...mapping, outfits }, 'it');
+      return (await readSubscriptions(here.old as never, more)).sentences;
+    };
+    // Of a partitioned table, the partitions are subscribed.
+    expect(await sentencesOf('shop.comment', 'shop.part')).toEqual([
       'no subscription has the table shop.comment',
     ]);
     await here.old.query('ALTER SUBSCRIPTION shop_person DISABLE');
