@@ -49,8 +49,10 @@ export async function runCommand(
   const ended = parseLine(line, args, io);
   if (ended !== undefined) return ended;
   let failure: Error | undefined;
+  const failures = new WeakSet<object>();
   stdout.on('error', (error) => {
     failure = error;
+    failures.add(error);
   });
   // The last error comes behind the end of the command, and that of standard output is forgotten once it was told.
   const lost = () => failure ?? stdout.errored;
@@ -66,7 +68,7 @@ export async function runCommand(
     return lost() ? fail(unwritten(lost())) : code;
   } catch (error) {
     if (io.signal.aborted && isOfAbort(error, io.signal)) return fail('Interrupted.', 130);
-    if (lost()) return fail(unwritten(lost()));
+    if (error === stdout.errored || failures.has(Object(error))) return fail(unwritten(error));
     return fail(describeError(error), error instanceof ConfigError ? 2 : undefined);
   }
 }

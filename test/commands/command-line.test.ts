@@ -2,8 +2,10 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
 import { decodeJwt } from 'jose';
 import { afterAll, describe, expect, test } from 'vitest';
+import { runCommand } from '../../src/commands/command.ts';
 import {
   createLine,
   flagOf,
@@ -12,6 +14,7 @@ import {
   withSettings,
 } from '../../src/commands/options/command-line.ts';
 import { allSettings } from '../../src/config/config.ts';
+import { OperatorError } from '../../src/errors.ts';
 import { callCommand } from '../support/cli/commands.ts';
 import { makeFolder } from '../support/cli/folder.ts';
 import {
@@ -217,6 +220,24 @@ test.each([
   });
   expect(ended.status).toBe(code);
   expect(ended.stderr.slice(0, sentence.length || undefined)).toBe(sentence);
+});
+
+test('a failure of another kind is told where standard output is lost, too', async () => {
+  const stdout = new Writable({ write: (_chunk, _encoding, done) => done(new Error('full')) });
+  const said: string[] = [];
+  const command = {
+    line: () => createLine('nothing'),
+    run: async ({ stdout: output }: { stdout: { write(text: string): unknown } }) => {
+      output.write('begun\n');
+      await new Promise((settle) => stdout.once('close', settle));
+      throw new OperatorError('it went wrong');
+    },
+  };
+  const code = await runCommand(command, {
+    ...{ args: [], env: {}, stdin: Readable.from([]), stdout, signal: AbortSignal.any([]) },
+    stderr: { write: (text) => said.push(text) },
+  });
+  expect([code, said]).toEqual([1, ['it went wrong\n']]);
 });
 
 test('ranges in NO_PROXY are said not to count, once, before a command runs', async () => {
