@@ -24,7 +24,8 @@ try {
   }
   const restored = new URL(server);
   restored.pathname = `/${name}`;
-  restored.searchParams.delete('schema');
+  // `dbname` would win over the path.
+  for (const one of ['schema', 'dbname']) restored.searchParams.delete(one);
   const schema = new URL(source).searchParams.get('schema');
   const original = plain(source);
   const beside = plain(server);
@@ -58,10 +59,13 @@ try {
  */
 function plain(given) {
   const url = new URL(given);
-  const { password } = url;
+  const { searchParams } = url;
+  const password = searchParams.get('password') ?? decodeURIComponent(url.password);
   url.password = '';
-  url.searchParams.delete('schema');
-  const env = { ...process.env, ...(password && { PGPASSWORD: decodeURIComponent(password) }) };
+  for (const one of ['password', 'schema', 'pgbouncer', 'uselibpqcompat']) searchParams.delete(one);
+  // libpq reads a plus as one.
+  url.search = url.search.replaceAll('+', '%20');
+  const env = { ...process.env, ...(password && { PGPASSWORD: password }) };
   return { url: url.href, env };
 }
 

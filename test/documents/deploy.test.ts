@@ -169,14 +169,17 @@ test('PostgreSQL in Compose is healthy when it can be reached by other container
   expect(compose.services.database.healthcheck.test).toContain('--host=127.0.0.1');
 });
 
-test('the unit gives each process a port of its own, whatever the file of settings says', () => {
+test('the unit gives each process a port of its own, and trusts the proxy, whatever the file of settings says', () => {
   const [, words = ''] =
     /^ExecStart=\S+ \S+server\.js (.*)$/m.exec(read('deploy/outfit-gateway@.service')) ?? [];
   const start = withSettings(createLine('start'));
   start.parse(words.replaceAll('%i', '4001').split(' '), { from: 'user' });
-  const file = { HOST: 'localhost', PORT: '4000', METRICS_PORT: '9100' };
+  // As in .env.example.
+  const empty = { TRUST_PROXY: '', LOG_FORMAT: '' };
+  const file = { HOST: 'localhost', PORT: '4000', METRICS_PORT: '9100', ...empty };
   expect(readConfig({ ...file, ...settingsOf(start) })).toMatchObject({
     ...{ host: '127.0.0.1', port: 4001, metricsPort: 14_001 },
+    ...{ trustProxy: ['127.0.0.1'], logFormat: 'json' },
   });
 });
 

@@ -127,9 +127,10 @@ test.skipIf(!isInstalled)('PostgreSQL is as it was in another database, after a 
   expect(printed).toContain('all counts are right');
 
   const drill = (script = '') =>
-    runLines([`${script} "$NODE" "${dist}../deploy/drill.js" 2>&1`], folder, {
+    runLines([`${script} "$NODE" "${dist}../deploy/drill.js" "$SERVER" 2>&1`], folder, {
       ...environment,
-      DATABASE_URL: `${environment.DATABASE_URL}?schema=public`,
+      DATABASE_URL: `postgresql://postgres@localhost:${port}/other?schema=public&pgbouncer=true&dbname=outfits&options=-c%20jit%3Doff`,
+      SERVER: `${environment.DATABASE_URL}?password=secret&dbname=outfits&uselibpqcompat=true`,
     });
   // The demonstration set, and what was written above.
   const said = `${/^dump [^`]*/m.exec(page)}`.replace('2400', '2401');
