@@ -207,8 +207,9 @@ describe('in front of a service that answers with any bytes', () => {
   });
 
   test('a body may pause for longer than the old service may be silent', async () => {
+    service.answer = '';
     const client = open();
-    client.write('POST /api/x/ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nfi');
+    client.write('POST /api/x/ HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nfi');
     await expect.poll(() => arrived()).toMatch(/fi$/);
     // The pause itself is what is tested: LEGACY_TIMEOUT is a second.
     await new Promise((settle) => setTimeout(settle, 1_500));
@@ -217,6 +218,29 @@ describe('in front of a service that answers with any bytes', () => {
     const [answer] = await once(client, 'data');
     expect(String(answer)).toMatch(/^HTTP\/1.1 200 OK\r\n/);
     client.destroy();
+  });
+
+  test('bodies that pause give way to a request that waits for a connection', async () => {
+    service.answer = '';
+    const start = 'POST /api/x/ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n';
+    let said = '';
+    const clients = Array.from({ length: 256 }, () =>
+      open()
+        .on('error', () => {})
+        .on('data', (chunk) => {
+          said += chunk;
+        }),
+    );
+    onTestFinished(() => {
+      for (const client of clients) client.destroy();
+    });
+    for (const client of clients) client.write(`${start}\r\nfi`);
+    await expect.poll(() => arrived().split('\r\n\r\nfi').length).toBe(257);
+    service.answer = ok;
+    const answered = sendRaw(gateway.app, `${start}Connection: close\r\n\r\nfive`);
+    // Sooner than a client that is silent is left.
+    await expect.poll(() => said, { timeout: 45_000 }).toMatch(/^HTTP\/1.1 504 /);
+    await answered;
   });
 
   test('pages of listed origins can read why a request failed', async () => {

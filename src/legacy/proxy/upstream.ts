@@ -133,8 +133,11 @@ export class Upstream {
       const outgoing = this.#request({ ...this.#address, method, agent, signal, path, headers });
       let answer: IncomingMessage | undefined;
       const timer = setTimeout(() => {
-        // Of the body that it was sent the old service has all, and the rest comes from the client.
-        const isUploading = body?.complete === false && !outgoing.writableNeedDrain;
+        // Of the body that it was sent the old service has all, and the rest comes from the client. No other request waits.
+        const isUploading =
+          body?.complete === false &&
+          !outgoing.writableNeedDrain &&
+          Object.keys(agent.requests).length === 0;
         if (answer ? request.isHeldUp?.() : isUploading) timer.refresh();
         else
           (answer ?? outgoing).destroy(
