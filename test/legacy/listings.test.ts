@@ -32,7 +32,7 @@ test('takes a record that a page repeats as the same one', () => {
   expect(found).toMatchObject({ missing: [], additional: [], hasRepeated: true });
 });
 
-test('takes no id that is no integer of 32 bits for that of another record', () => {
+test('matches an id that no outfit can have with no other one', () => {
   const others = [1.5, 2 ** 31, 2 ** 40].map((id) => make(id, 0n));
   const found = match([...list(3), ...others, ...others], list(3));
   const missing = others.map(({ id }) => id);
