@@ -1,6 +1,6 @@
 // `npm run verify` against a live old service: what it finds, what it does not take for a difference, and
 // sources that fail, leave things open, change while they are read, or are no source at all.
-import { writeFileSync } from 'node:fs';
+import { linkSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
@@ -424,6 +424,17 @@ describeOnce('verify', () => {
     expect(found.stderr).toContain(
       '/api/outfits/?page=nothing is a page that others link to, and was answered without a list.',
     );
+  });
+
+  test('the report of the run before is replaced as a whole', async () => {
+    const folder = makeFolder(onTestFinished);
+    const [report, kept] = [join(folder, 'report.json'), join(folder, 'kept.json')];
+    writeFileSync(report, 'before');
+    linkSync(report, kept);
+    const { code } = await verify((await serve()).url, '--sample', '1', '--json', report);
+    expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({ same: code === 0 });
+    expect(readFileSync(kept, 'utf8')).toBe('before');
+    expect(readdirSync(folder).toSorted()).toEqual(['kept.json', 'report.json']);
   });
 
   describe('ends in a sentence', () => {

@@ -1,5 +1,5 @@
 // Options and report of verify and replay: `--accept`, `--json`, and the printed lines.
-import { writeFileSync } from 'node:fs';
+import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type Config, ConfigError } from '../../config/config.ts';
 import { duration, parseUrl, text } from '../../config/values.ts';
 import { cut, messageOf } from '../../errors.ts';
@@ -125,10 +125,15 @@ function describeGroup(group: Group, most: number): string[] {
 const nameOf = ({ kind, where }: Group) => (where === undefined ? kind : `${kind} (${where})`);
 const nameWithTimes = (group: Group) => `${nameOf(group)} ${formatNumber(group.times)}`;
 
+/** On a full disk, the report of the run before stays. A pipe or a device is written itself. */
 function writeReport(file: string, content: unknown): void {
+  const part = `${file}.part`;
   try {
-    writeFileSync(file, `${JSON.stringify(content, undefined, 2)}\n`);
+    const isReplaced = statSync(file, { throwIfNoEntry: false })?.isFile() ?? true;
+    writeFileSync(isReplaced ? part : file, `${JSON.stringify(content, undefined, 2)}\n`);
+    if (isReplaced) renameSync(part, file);
   } catch (error) {
+    rmSync(part, { force: true });
     throw new ConfigError(`--json cannot be written (${messageOf(error)}).`);
   }
 }
