@@ -68,6 +68,9 @@ export async function makeWrites(
     const statement = write[what]
       ?.replace(/^PERFORM\b/i, 'SELECT')
       .replace(/\b(?:l\.outfit_id|l\.user_id|o\.id)\b/gi, 'NULL::integer');
+    if (/^SELECT\b/i.test(write[what] ?? '')) {
+      throw new ConfigError(`What the mapping has as ${what}: write PERFORM instead of SELECT.`);
+    }
     await attempt(`has as ${what}`, statement);
   }
   const { rows: subscribed } = await client.query<{ name: string }>(

@@ -390,6 +390,11 @@ describe('attach', () => {
       'What the mapping has as unlike: relation "shop.nothing" does not exist',
     ],
     [
+      'a statement without rows',
+      (write) => ({ ...write, delete: 'SELECT shop.remove(o.id)' }),
+      'What the mapping has as delete: write PERFORM instead of SELECT',
+    ],
+    [
       'a column of the outfit that is deleted',
       (write) => ({
         ...write,
