@@ -206,6 +206,7 @@ interface Limits {
 
 /** What one connection or stream holds. */
 export interface Place {
+  readonly sender: string;
   /** Bytes that it holds from now on. When all are taken, the newest place of the largest holder ends: this one, maybe. */
   hold(bytes: number): void;
   /** Its client has named itself. */
@@ -239,6 +240,10 @@ class HeldPlace implements Place {
     /** Ends it for another sender. */
     public end: () => void,
   ) {}
+
+  get sender(): string {
+    return this.holder?.sender ?? '';
+  }
 
   hold(bytes: number): void {
     this.places.hold(this, bytes);

@@ -15,6 +15,7 @@ import { isPastEnd, messagesOf, type PageProperties, Problem, reasonOf } from '.
 import { Layout } from './parts/layout.tsx';
 import {
   Avatar,
+  before,
   Facts,
   fullNameOf,
   Marks,
@@ -184,8 +185,8 @@ function Beside({ answer, parameters, route, site }: PageProperties) {
   const search = searchOf(parameters);
   const index = outfits.findIndex((outfit) => outfit.id === id);
   const offset = Number(route?.readVariables(parameters, { id: String(id) })['offset'] ?? 0);
-  // It is not there, or its place is wrong: the list begins with its first page.
-  const place = index === -1 ? 0 : offset + index;
+  // Nothing is there: the way back is the first page.
+  const place = outfits.length === 0 ? 0 : offset + (index === -1 ? before : index);
   const to = (step: number) => {
     const other = index === -1 ? undefined : outfits[index + step];
     return other ? outfitPath(site, other.id, search, place + step) : null;

@@ -275,6 +275,19 @@ test('a mutation that is sent again over another connection writes once, by its 
   expect(invalid).toBe('BAD_USER_INPUT');
 });
 
+test('a mutation is executed although its client closes the connection behind it', async () => {
+  const { subscribe, socket, closed } = await openAcknowledged(base, await signIn(1));
+  const [outfit] = rows.filter(({ private: isPrivate }) => !isPrivate);
+  const query = `mutation { likeOutfit(id: "${btoa(`Outfit:${outfit?.id}`)}") { outfit { id } } }`;
+  subscribe('1', query);
+  socket.close(1000);
+  await closed;
+  const count = `SELECT count(*)::int FROM outfit_likes WHERE user_id = 1 AND outfit_id = ${outfit?.id}`;
+  await expect
+    .poll(async () => (await gateway.database.pool.query(count)).rows)
+    .toEqual([{ count: 1 }]);
+});
+
 describe('the handshake', () => {
   test.each([
     ['', [undefined], []],

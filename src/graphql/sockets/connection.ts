@@ -85,7 +85,8 @@ export class SocketConnection {
   #body: Buffer | undefined;
   /** One message at a time: those behind it wait. */
   #sending = Promise.resolve();
-  #receiving = Promise.resolve();
+  /** While messages wait for their turn: those behind them wait, too. */
+  #receiving: Promise<void> | undefined;
   #waiting = 0;
   /** Until when the frames of the client have taken its time, at its pace (a token bucket). */
   #takenUntil = 0;
@@ -107,15 +108,22 @@ export class SocketConnection {
     const close = protocol.opened(this, this);
     socket.on('message', (data: Buffer) => {
       this.#onFrame(data);
+      const receive = () => {
+        if (socket.readyState === socket.OPEN) this.#receive(data);
+      };
+      const takeTurn = () => this.endpoint.takeTurn(data.length);
+      const turn = this.#receiving ? this.#receiving.then(takeTurn) : takeTurn();
+      // At once: a client may close behind its last message.
+      if (!turn) return receive();
       this.#count(data.length);
-      // In the order of arrival, whatever each waits for.
-      this.#receiving = this.#receiving
-        .then(() => this.endpoint.takeTurn(data.length))
+      const receiving = turn
         .then(() => {
           this.#count(-data.length);
-          if (socket.readyState === socket.OPEN) this.#receive(data);
+          if (this.#receiving === receiving) this.#receiving = undefined;
+          receive();
         })
         .catch(this.#fail);
+      this.#receiving = receiving;
     });
     socket.on('ping', (data) => {
       this.#onFrame(data);

@@ -117,7 +117,7 @@ export function createSockets(app: FastifyInstance, path: string, options: Socke
     }
   };
 
-  const createEndpoint = (handshake: Handshake, place: Place, sender: string): Endpoint => {
+  const createEndpoint = (handshake: Handshake, place: Place): Endpoint => {
     const never = new AbortController().signal;
     let { headers } = handshake;
     const requestFor = (signal: AbortSignal): SocketRequest => ({
@@ -136,7 +136,7 @@ export function createSockets(app: FastifyInstance, path: string, options: Socke
       },
       answer: (params, text, signal) => answer(requestFor(signal), params, text, place),
       fail: (error) => handshake.log.error({ err: error }, 'unexpected error'),
-      takeTurn: (bytes) => takeTurnToParse(bytes, { sender }),
+      takeTurn: (bytes) => takeTurnToParse(bytes, { sender: place.sender }),
     };
   };
 
@@ -161,7 +161,7 @@ export function createSockets(app: FastifyInstance, path: string, options: Socke
     if (!place) throw tooManySockets();
     upgrade.socket.once('close', () => place.release());
     const handshake = { headers: headersFor(request, isTrusted), host, ip, log, protocol };
-    const endpoint = createEndpoint(handshake, place, sender);
+    const endpoint = createEndpoint(handshake, place);
     // In this turn: what the library refuses is thrown from here.
     server.handleUpgrade(raw, upgrade.socket, upgrade.head, (socket) => {
       const opened = new SocketConnection(socket, endpoint, place, kept);

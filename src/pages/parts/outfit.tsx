@@ -7,7 +7,7 @@ import { searchOf } from './search-form.tsx';
 import { shownText, Text, visibleText } from './text.tsx';
 
 /** Of the outfits beside one, these come before it: some more than one, as others may have been published since. */
-const before = 5;
+export const before = 5;
 
 /** The page of the outfit at a place in a list, from 0: it leads to those beside it there, and back. */
 export function outfitPath({ root }: Site, id: number, list: QueryParameters, place: number) {
