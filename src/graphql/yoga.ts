@@ -37,8 +37,9 @@ export function createPipeline(options: PipelineOptions) {
       useDocumentLimits(schema, config),
       useCost(schema, config, operations),
       useCompiledQueries(operations),
-      useTurns(operations),
       useMaskedResults(),
+      // Behind it: the text of a result ends with the copy that has other errors.
+      useTurns(operations),
       useAnswerCache(options),
       useLiveQueries(operations, options.hasSockets),
       ...plugins,

@@ -37,7 +37,7 @@ export function useTurns(operations: Operations): OperationPlugin {
         const turn = takeTurn(beginning);
         if (turn) await turn;
         const result: ExecutionResult = await executeFn(args);
-        const isLarge = fields > largeSize && !result.errors && !isSmall(result.data);
+        const isLarge = fields > largeSize && !isSmall(result.data);
         return isLarge ? encode(result) : result;
       });
     },
@@ -54,8 +54,11 @@ async function encode(result: ExecutionResult): Promise<ExecutionResult> {
     if (length > maxAnswer) throw answerTooLarge(maxAnswer);
     if (piece.length > 1) await takeTurn(pieceSize / valuesPerField);
   }
-  const text = `{"data":${pieces.join('')}}`;
-  return Object.defineProperty(result, 'stringify', { value: () => text });
+  const text = `"data":${pieces.join('')}}`;
+  // Called with the errors that clients get, which are few.
+  const value = ({ errors }: ExecutionResult) =>
+    errors ? `{"errors":${JSON.stringify(errors)},${text}` : `{${text}`;
+  return Object.defineProperty(result, 'stringify', { value });
 }
 
 function* piecesOf(value: unknown): Generator<string> {
