@@ -1,13 +1,16 @@
 // What becomes of a connection: upgrades that are none, unread bodies, half-closed and silent connections.
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, test } from 'vitest';
 import { generateOutfits } from '../../bench/outfits/generate.ts';
+import { disconnectSignalOf } from '../../src/http/server/connections.ts';
+import { createServer } from '../../src/http/server/server.ts';
 import { connectTo, databaseUrlOf } from '../support/databases/connections.ts';
 import { addressOf, countBlocked, lockOutfits, sendPart } from '../support/faults/clients.ts';
 import { keepLog, openForTest, useGateway } from '../support/gateway.ts';
 import { baseOfApp } from '../support/http/event-stream.ts';
+import { portOf } from '../support/http/listen.ts';
 import { sendRaw, statusesIn } from '../support/http/raw-http.ts';
 import { secret, signIn } from '../support/http/tokens.ts';
 import { keepWarnings } from '../support/this-process.ts';
@@ -48,11 +51,12 @@ test.each([
 
 test('a request for another upgrade is answered in its turn, with a body in two packets', async () => {
   const health = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n';
+  const reads = `GET /api/outfits/ HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(5);
   const upgrade = `POST /graphql HTTP/1.1\r\nHost: a\r\n${json}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n${query}`;
-  const parts = [health + upgrade.slice(0, -24), upgrade.slice(-24)];
+  const parts = [health + reads + upgrade.slice(0, -24), upgrade.slice(-24)];
   const answer = await sendRaw(gateway.app, ...parts, health.replace('keep-alive', 'close'));
-  expect(answer).toMatch(/"ok"[\s\S]*"count":45[\s\S]*"ok"/);
-  expect(statusesIn(answer)).toEqual([200, 200, 200]);
+  expect(answer).toMatch(/"ok"[\s\S]*"data":\{"outfits":\{"count":45[\s\S]*"ok"/);
+  expect(statusesIn(answer)).toEqual(Array(8).fill(200));
 });
 
 test('a request for an upgrade of a path without one is answered twenty times on one connection without a warning', async () => {
@@ -83,6 +87,21 @@ test('a connection on which more than a hundred requests wait is closed', async 
   expect(statusesIn(await sendRaw(gateway.app, next.repeat(100) + last))).toHaveLength(101);
   const stream = `${live}Accept: text/event-stream\r\n\r\n`;
   expect(await sendRaw(gateway.app, stream + next.repeat(101))).not.toContain('"ok"');
+});
+
+test('a connection is read no further while requests wait on it, and all of them are answered', async () => {
+  const unlock = await lockOutfits(databaseUrlOf(gateway.database.pool));
+  await baseOfApp(gateway.app);
+  const accepted = once(gateway.app.server, 'connection');
+  const read = 'GET /api/outfits/ HTTP/1.1\r\nHost: a\r\n\r\n';
+  const head = `POST /graphql HTTP/1.1\r\nHost: a\r\nX-Long: ${'x'.repeat(12_000)}\r\n${json}`;
+  const last = 'GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+  const answer = sendRaw(gateway.app, read + `${head}\r\n${query}`.repeat(90) + last);
+  const [connection] = (await accepted) as [Socket];
+  await expect.poll(() => connection.isPaused()).toBe(true);
+  expect(connection.bytesRead).toBeLessThan(200_000);
+  await unlock();
+  expect(statusesIn(await answer)).toEqual(Array(92).fill(200));
 });
 
 const names = { protocol: 'Sec-WebSocket-Protocol', key: 'Sec-WebSocket-Key' };
@@ -254,6 +273,19 @@ test('a connection that the client has half-closed gets none that takes long, an
   await watcher.end();
   // A client that has left is no failure.
   expect(log.lines().slice(before)).toEqual([]);
+});
+
+test('each answer on a connection that the client has half-closed has its own time', async () => {
+  const server = createServer(({ socket }, response) => {
+    disconnectSignalOf(socket);
+    setTimeout(() => response.end(), 300);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const socket = connect({ port: portOf(server), host: '127.0.0.1', allowHalfOpen: true });
+  socket.end(`GET / ${headers}\r\n`.repeat(3));
+  const answers = await socket.setEncoding('latin1').toArray();
+  expect(statusesIn(answers.join(''))).toEqual([200, 200, 200]);
+  server.close();
 });
 
 test('a connection that the client has half-closed ends a live answer', async () => {

@@ -37,19 +37,24 @@ function disconnectOf(socket: Socket): AbortController {
   disconnects.set(socket, disconnect);
   if (socket.destroyed) disconnect.abort();
   else socket.once('close', () => disconnect.abort());
-  onHalfClose(socket, () => setTimeout(disconnectUnanswered, halfClosedTime, socket).unref());
+  onHalfClose(socket, () => limitHalfClosed(socket));
   return disconnect;
 }
 
 /**
- * Milliseconds that an answer may take once its client has half-closed the connection: a client that reads on and one
- * that was killed send the same FIN, and what takes longer is expensive.
+ * Milliseconds that an answer may take once its client has half-closed the connection, and its request is served: a client
+ * that reads on and one that was killed send the same FIN, and what takes longer is expensive.
  */
 const halfClosedTime = 500;
 
-function disconnectUnanswered(socket: Socket): void {
+/** Limits the time of the response that is due, if its client has half-closed the connection. */
+export function limitHalfClosed(socket: Socket): void {
   const due = dueResponse(socket);
-  if (due && !due.headersSent) socket.destroy();
+  if (!due || !socket.readableEnded) return;
+  const disconnect = () => {
+    if (due === dueResponse(socket) && !due.headersSent) socket.destroy();
+  };
+  setTimeout(disconnect, halfClosedTime).unref();
 }
 
 function onHalfClose(socket: Socket, callback: () => void): void {

@@ -22,7 +22,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { hasBody } from '../headers.ts';
 import { encodeJson } from '../representation.ts';
-import { readBehind, watchDescriptors } from './connections.ts';
+import { limitHalfClosed, readBehind, watchDescriptors } from './connections.ts';
 import { afterPipelined } from './unreadable-requests.ts';
 
 /** Milliseconds. Without timeouts, slow clients would hold connections for good. */
@@ -85,12 +85,27 @@ function inItsTurn(socket: Socket, response: ServerResponse, serve: () => void):
   if (response.socket) serve();
   else if (count(1) > maxPipelined) socket.destroy();
   else {
+    const parser = parserOf(socket);
     pipelined.set(socket, count(1));
+    holdBack(response, socket.writableHighWaterMark);
     response.once('socket', () => {
       pipelined.set(socket, count(-1));
+      // An upgrade behind it has taken the connection from Node, which would read and drop what follows.
+      if (parser === parserOf(socket)) holdBack(response, -socket.writableHighWaterMark);
+      limitHalfClosed(socket);
       serve();
     });
   }
+}
+
+const parserOf = (socket: Socket) => (socket as { readonly parser?: unknown }).parser;
+
+/**
+ * Node reads no more from a connection while answers in wait have many bytes. So while two requests wait: no limit of a
+ * sender counts them yet.
+ */
+function holdBack(response: ServerResponse, bytes: number): void {
+  (response as { readonly _onPendingData?: (bytes: number) => void })._onPendingData?.(bytes);
 }
 
 /** Milliseconds of a turn of the event loop in which next to nothing can have connected. */
