@@ -162,8 +162,8 @@ export function toHttpError(app: FastifyInstance, log: FastifyBaseLogger, error:
 export const answerTooLarge = (most: number) =>
   new HttpError(
     400,
-    'QUERY_TOO_COSTLY',
-    `The answer has more than ${most} characters: request fewer objects, or fewer of their texts.`,
+    'ANSWER_TOO_LARGE',
+    `It was executed, but its answer has more than ${most} characters: request fewer objects, or fewer of their texts.`,
   );
 
 export const tooLarge = () => new HttpError(413, 'REQUEST_TOO_LARGE', 'Request body is too large.');

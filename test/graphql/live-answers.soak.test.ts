@@ -118,6 +118,19 @@ describe('a live answer', () => {
     }
   });
 
+  test('a live answer that grows too large ends with that, in an event', async () => {
+    const gateway = await open();
+    const names = Array.from({ length: 30 }, (_, index) => `a${index}: description`);
+    const query = `subscription { outfits(pageSize: 45) { results { ${names.join(' ')} } } }`;
+    const stream = await openStream(gateway.base, query);
+    expect((await stream.next()).data.data.outfits.results).toHaveLength(45);
+    await gateway.execute('UPDATE outfits SET description = $1', ['x'.repeat(30_000)]);
+    const code = 'ANSWER_TOO_LARGE';
+    expect((await stream.next()).data).toMatchObject({ errors: [{ extensions: { code } }] });
+    expect(await stream.next()).toEqual({ name: 'complete', data: undefined });
+    expect(await stream.ended).toBe(true);
+  });
+
   test('a live answer of a query is one event', async () => {
     const { base } = await open();
     const stream = await openStream(base, '{ outfits { count } }');

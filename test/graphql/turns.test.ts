@@ -116,7 +116,7 @@ test.each([
   const refused = await ask(34);
   expect(refused.statusCode).toBe(400);
   expect(refused.json().errors[0]).toMatchObject({
-    message: expect.stringMatching(/more than 33554432 characters/),
-    extensions: { code: 'QUERY_TOO_COSTLY' },
+    message: expect.stringMatching(/executed, but .* more than 33554432 characters/),
+    extensions: { code: 'ANSWER_TOO_LARGE' },
   });
 });

@@ -86,9 +86,11 @@ export class LiveStream implements AsyncIterableIterator<EncodedAnswer, undefine
     this.#notify();
   }
 
-  /** Of a reading: of one behind the first, its reader keeps the last answer. */
+  /** Of a reading: of one behind the first, its reader keeps the last answer, unless the answer has grown too large. */
   fail(error: unknown): void {
     if (this.#tag === undefined && this.#waiting.length === 0) this.destroy(error);
+    else if (error instanceof HttpError && error.code === 'ANSWER_TOO_LARGE')
+      this.end(refusalOf(error));
   }
 
   /** Without a last answer, clients see a broken connection, and reconnect. */
