@@ -202,7 +202,9 @@ export class Pages {
       translate(route, parameters, request.params as PathParameters);
     const graphiql = inGraphiQL ? site.root + inGraphiQL : undefined;
     const isRest = /^\/api(?:\/|$)/.test(head.target) || (route && !views[route.path]);
-    const View = (status < 400 && views[url]) || (isRest ? ApiPage : ErrorPage);
+    // OPTIONS has a description instead of what its page shows.
+    const shows = status < 400 && (head.method === 'GET' ? views[url] : ApiPage);
+    const View = shows || (isRest ? ApiPage : ErrorPage);
     const body = Buffer.from(
       toHtml(<View {...{ site, answer, route, parameters, graphiql, base }} />),
     );

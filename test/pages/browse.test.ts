@@ -228,6 +228,12 @@ test.each(['nowhere', '99999999999', '-1', '1e999'])(
   },
 );
 
+test.each(['/', '/outfits/', '/outfits/1'])('OPTIONS %s has a page of its own', async (url) => {
+  const headers = { accept: 'text/html' };
+  const answer = await gateway.app.inject({ method: 'OPTIONS', url, headers });
+  expect([answer.statusCode, answer.body]).toEqual([200, expect.stringContaining('renders')]);
+});
+
 test.each(['/outfits/?search=the&page=9999', '/outfits/?page=99999999999999999999'])(
   'past the end, %s leads to the last page',
   async (url) => {
