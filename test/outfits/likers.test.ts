@@ -69,7 +69,7 @@ function connectionOf(ids: readonly number[], { first, last, after, before }: Ra
     nodes: kept.map((databaseId) => ({ databaseId })),
     edges: kept.map((databaseId) => ({ cursor: cursorOf(databaseId), node: { databaseId } })),
     pageInfo: {
-      hasNextPage: isForward ? all.length > size : isAfter,
+      hasNextPage: (isForward && all.length > size) || (typeof first !== 'number' && isAfter),
       hasPreviousPage: isForward ? isBefore || kept.length < slice.length : all.length > size,
       startCursor: kept[0] === undefined ? null : cursorOf(kept[0]),
       endCursor: kept.length === 0 ? null : cursorOf(kept.at(-1) ?? 0),

@@ -31,6 +31,7 @@ const identity = `
  * that ends at `oldest_kept_xid` or later.
  */
 export const changeStatement = `
+  -- Up to pg_current_snapshot()::text, which pg_stat_activity cuts off.
   SELECT latest.*, c.*
   FROM (
     SELECT state.*, ${identity} AS identity,

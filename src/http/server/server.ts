@@ -50,7 +50,7 @@ export function createServer(listener: RequestListener): Server {
     // A connection that is closed in stages: nothing behind its last answer is read.
     if (!socket.writable) return;
     if (hasBody(request.headers)) readBehind(request, response);
-    inItsTurn(socket, response, () => {
+    inItsTurn(request, response, () => {
       if (methods.has(method)) listener(request, response);
       else server.emit('clientError', unknownMethod(response), socket);
     });
@@ -75,37 +75,39 @@ export function createServer(listener: RequestListener): Server {
   return server;
 }
 
-/** Requests that wait on each connection: a packet has thousands, each of which takes some kilobytes until it is answered. */
-const pipelined = new WeakMap<Socket, number>();
-const maxPipelined = 100;
+/** What waits on each connection: a packet has thousands of requests, each of which takes kilobytes until it is answered. */
+const pipelined = new WeakMap<Socket, { requests: number; bytes: number }>();
+const maxPipelined = { requests: 100, bytes: 65_536 };
 
 /** Serves a request as soon as those before it on its connection are answered: then Node gives its response the socket. */
-function inItsTurn(socket: Socket, response: ServerResponse, serve: () => void): void {
-  const count = (change: number) => (pipelined.get(socket) ?? 0) + change;
-  if (response.socket) serve();
-  else if (count(1) > maxPipelined) socket.destroy();
-  else {
-    const parser = parserOf(socket);
-    pipelined.set(socket, count(1));
-    holdBack(response, socket.writableHighWaterMark);
-    response.once('socket', () => {
-      pipelined.set(socket, count(-1));
-      // An upgrade behind it has taken the connection from Node, which would read and drop what follows.
-      if (parser === parserOf(socket)) holdBack(response, -socket.writableHighWaterMark);
-      limitHalfClosed(socket);
-      serve();
-    });
+function inItsTurn(request: IncomingMessage, response: ServerResponse, serve: () => void): void {
+  if (response.socket) {
+    serve();
+    return;
   }
+  const { socket } = request;
+  const bytes = bytesOf(request);
+  const waiting = pipelined.get(socket) ?? { requests: 0, bytes: 0 };
+  pipelined.set(socket, waiting);
+  waiting.requests += 1;
+  waiting.bytes += bytes;
+  if (waiting.requests > maxPipelined.requests || waiting.bytes > maxPipelined.bytes) {
+    socket.destroy();
+    return;
+  }
+  response.once('socket', () => {
+    waiting.requests -= 1;
+    waiting.bytes -= bytes;
+    limitHalfClosed(socket);
+    serve();
+  });
 }
 
-const parserOf = (socket: Socket) => (socket as { readonly parser?: unknown }).parser;
-
-/**
- * Node reads no more from a connection while answers in wait have many bytes. So while two requests wait: no limit of a
- * sender counts them yet.
- */
-function holdBack(response: ServerResponse, bytes: number): void {
-  (response as { readonly _onPendingData?: (bytes: number) => void })._onPendingData?.(bytes);
+/** Of its head, and of its body what Node reads before it is served: no limit of a sender counts them yet. */
+function bytesOf(request: IncomingMessage): number {
+  const { headers, rawHeaders, readableHighWaterMark: most, url = '' } = request;
+  const body = hasBody(headers) ? Math.min(Number(headers['content-length'] ?? most), most) : 0;
+  return rawHeaders.reduce((sum, text) => sum + text.length, url.length + body);
 }
 
 /** Milliseconds of a turn of the event loop in which next to nothing can have connected. */
