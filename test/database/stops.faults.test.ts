@@ -128,7 +128,7 @@ test('a connection that the network has dropped is replaced, but not one that wa
   const probes = async (condition: string) => {
     const { rows } = await execute(
       postgres.url,
-      `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%isWhole%' AND ${condition}`,
+      `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%pg_current_snapshot%' AND ${condition}`,
     );
     return rows;
   };
