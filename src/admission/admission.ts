@@ -1,6 +1,5 @@
 // Authentication and rate limit of every request, REST and GraphQL alike; and the switch for writes.
 
-import type { IncomingMessage } from 'node:http';
 import { getHeapStatistics } from 'node:v8';
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
 import { findOtherOwner, type WriteConfig } from '../config/config.ts';
@@ -349,9 +348,4 @@ export class Places {
     end?.();
     return newest !== undefined;
   }
-}
-
-/** Bytes of the address and the headers, which a connection keeps as long as its request. */
-export function bytesOfHead({ url = '', headers }: IncomingMessage): number {
-  return url.length + JSON.stringify(headers).length;
 }

@@ -3,12 +3,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { GraphQLParams } from 'graphql-yoga';
-import { type Admit, bytesOfHead, RequestCaller } from '../admission/admission.ts';
+import { type Admit, RequestCaller } from '../admission/admission.ts';
 import type { Config } from '../config/config.ts';
 import { httpErrorFor } from '../database/errors.ts';
 import { takeTurnToParse } from '../database/turns.ts';
 import type { HttpError } from '../errors.ts';
-import { rawQuery, requireHost, unsupportedEncodingOf } from '../http/headers.ts';
+import { bytesOfHead, rawQuery, requireHost, unsupportedEncodingOf } from '../http/headers.ts';
 import {
   decodeBody,
   isObject,

@@ -34,6 +34,11 @@ export function hasBody(headers: IncomingHttpHeaders): boolean {
   return encoding !== undefined || (length !== undefined && Number(length) !== 0);
 }
 
+/** Bytes of the address and the headers, which a connection keeps as long as its request. */
+export function bytesOfHead({ url = '', rawHeaders }: IncomingMessage): number {
+  return url.length + JSON.stringify(rawHeaders).length;
+}
+
 export function unsupportedEncodingOf(headers: IncomingHttpHeaders): string | undefined {
   const encoding = headers['content-encoding']?.trim();
   return encoding && encoding.toLowerCase() !== 'identity' ? encoding : undefined;

@@ -7,7 +7,6 @@ import { type ServerOptions, WebSocketServer } from 'ws';
 import {
   type Admissible,
   type Admit,
-  bytesOfHead,
   type Place,
   Places,
   RequestCaller,
@@ -16,6 +15,7 @@ import {
 import { isFromTrustedOrigin, type OriginConfig } from '../../admission/credentials.ts';
 import { takeTurnToParse } from '../../database/turns.ts';
 import type { HttpError } from '../../errors.ts';
+import { bytesOfHead } from '../../http/headers.ts';
 import { routeHandshakes } from '../../http/server/server.ts';
 import type { Answered, ObserveAnswer } from '../../observability/log.ts';
 import type { Engine } from '../engine.ts';

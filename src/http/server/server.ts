@@ -20,7 +20,7 @@ import {
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Config } from '../../config/config.ts';
-import { hasBody } from '../headers.ts';
+import { bytesOfHead, hasBody } from '../headers.ts';
 import { encodeJson } from '../representation.ts';
 import { limitHalfClosed, readBehind, watchDescriptors } from './connections.ts';
 import { afterPipelined } from './unreadable-requests.ts';
@@ -105,9 +105,9 @@ function inItsTurn(request: IncomingMessage, response: ServerResponse, serve: ()
 
 /** Of its head, and of its body what Node reads before it is served: no limit of a sender counts them yet. */
 function bytesOf(request: IncomingMessage): number {
-  const { headers, rawHeaders, readableHighWaterMark: most, url = '' } = request;
+  const { headers, readableHighWaterMark: most } = request;
   const body = hasBody(headers) ? Math.min(Number(headers['content-length'] ?? most), most) : 0;
-  return rawHeaders.reduce((sum, text) => sum + text.length, url.length + body);
+  return bytesOfHead(request) + body;
 }
 
 /** Milliseconds of a turn of the event loop in which next to nothing can have connected. */
